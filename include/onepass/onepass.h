@@ -1,0 +1,4 @@
+#pragma once
+
+#include "onepass/attention.h"
+#include "onepass/plan.h"
