@@ -44,7 +44,7 @@ struct Plan {
   std::string problem_line;
 };
 
-/// Plans a call. Pure: data pointers are not read (shapes, dtypes, strides and options are).
+/// Plans a call without touching memory: data pointers may be null.
 Plan plan(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
           const Attention& options = {}, int threads = 0);
 

@@ -47,7 +47,8 @@ struct TensorView {
   std::array<std::int64_t, max_rank> strides{};
 
   TensorView() = default;
-  /// Contiguous (row-major) view. A pointer to const is accepted for inputs; nothing writes to them.
+  /// Contiguous (row-major) view. A pointer to const is accepted for inputs; nothing writes to
+  /// them.
   TensorView(const void* data, DType dtype, std::initializer_list<std::int64_t> shape,
              Device device = {});
   TensorView(const void* data, DType dtype, std::span<const std::int64_t> shape,

@@ -41,8 +41,13 @@ struct Problem {
   std::string line() const;
 };
 
-/// Checks everything the host can see and compiles both expressions. Reads no tensor data.
+/// Checks shapes, dtypes, strides and options and compiles both expressions. Reads no memory, so
+/// that a call can be planned before its tensors exist.
 Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorView& v,
                          const TensorView& o, const Attention& options);
+
+/// Checks pointers and the values of host arrays: the rest of what the host can see, before a
+/// launch.
+Status validate_memory(const Problem& problem);
 
 }  // namespace onepass

@@ -1,4 +1,5 @@
-// Text -> Program: parse, resolve names and definitions, check types, fold constants, share subterms.
+// Text -> Program: parse, resolve names and definitions, check types, fold constants, share
+// subterms.
 #pragma once
 
 #include <span>
@@ -10,10 +11,10 @@
 
 namespace onepass::lang {
 
-/// Compiles one expression. `arguments` are the call's named arguments (all of them; unused ones are
-/// fine here, validate reports arguments that neither expression uses). `definitions` are the caller's.
-/// Errors name the column (1-based): `mask, column 9: "kk" is not a name here; names: ...; did you
-/// mean k?`
+/// Compiles one expression. `arguments` are the call's named arguments (all of them; unused ones
+/// are fine here, validate reports arguments that neither expression uses). `definitions` are the
+/// caller's. Errors name the column (1-based): `mask, column 9: "kk" is not a name here; names:
+/// ...; did you mean k?`
 Result<Program> compile(std::string_view text, Kind kind, std::span<const Argument> arguments,
                         std::string_view definitions = {});
 

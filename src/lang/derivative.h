@@ -13,9 +13,9 @@ Program derivative_logit(const Program& score);
 /// d score / d array[index] for one Op::load node of the program: the factor, and the load's index
 /// nodes inside the same program. A float array read at two places has two of these.
 struct ArrayDerivative {
-  std::int32_t array = -1;          // index in Program::arrays
-  Program factor;                   // d score / d (this load)
-  std::vector<Program> index;       // one integer program per dim of the load
+  std::int32_t array = -1;     // index in Program::arrays
+  Program factor;              // d score / d (this load)
+  std::vector<Program> index;  // one integer program per dim of the load
 };
 std::vector<ArrayDerivative> derivative_arrays(const Program& score);
 

@@ -1,4 +1,5 @@
-// Interval reader: what a mask can be over a whole tile of (row, col) pairs of one (sequence, head).
+// Interval reader: what a mask can be over a whole tile of (row, col) pairs of one (sequence,
+// head).
 #pragma once
 
 #include <cstdint>
@@ -19,12 +20,13 @@ struct TileRange {
   std::int64_t row_begin, row_end, col_begin, col_end;
 };
 
-/// Summaries of the program's one-sided array reads (per 64 rows or 64 keys: min, max, and for ints a
-/// 64-bit signature of the values), in memory of the caller. Reads that depend on b or h have one set
-/// for each (b, h) asked for.
+/// Summaries of the program's one-sided array reads (per 64 rows or 64 keys: min, max, and for ints
+/// a 64-bit signature of the values), in memory of the caller. Reads that depend on b or h have one
+/// set for each (b, h) asked for.
 class Summaries {
  public:
-  /// Exact bytes needed for one scope of this program with these lengths; 0 when nothing is summarised.
+  /// Exact bytes needed for one scope of this program with these lengths; 0 when nothing is
+  /// summarised.
   static std::int64_t bytes(const Program& mask, std::int64_t s_q, std::int64_t s_kv);
   /// Fills `memory` (64-byte aligned) for one scope.
   Summaries(const Program& mask, const Scope& scope, void* memory);
@@ -36,8 +38,8 @@ class Summaries {
   void* memory_ = nullptr;
 };
 
-/// Classifies tiles of one (sequence, head). Allocates nothing; cheap to copy. Sound always; exact for
-/// causal, window, chunked, prefix, lengths and document with non-decreasing ids.
+/// Classifies tiles of one (sequence, head). Allocates nothing; cheap to copy. Sound always; exact
+/// for causal, window, chunked, prefix, lengths and document with non-decreasing ids.
 class Classifier {
  public:
   /// Integer mask programs of more nodes than this are not analysed (every tile is partial).

@@ -1,4 +1,5 @@
-// The compiled form of a mask or score: a topologically ordered list of nodes, every reader's input.
+// The compiled form of a mask or score: a topologically ordered list of nodes, every reader's
+// input.
 #pragma once
 
 #include <array>
@@ -59,13 +60,13 @@ enum Varies : std::uint8_t {
 struct Node {
   Op op = Op::constant;
   Type type = Type::boolean;
-  std::uint8_t varies = 0;                    // union over the operands
-  std::uint8_t operands = 0;                  // how many of `operand` are used
-  Name name = Name::q;                        // Op::name
-  std::int32_t slot = -1;                     // Op::parameter and Op::load: index in the Program
-  std::array<std::int32_t, 4> operand{};      // earlier nodes
-  std::int64_t integer = 0;                   // Op::constant of type boolean or integer
-  double real = 0.0;                          // Op::constant of type real
+  std::uint8_t varies = 0;                // union over the operands
+  std::uint8_t operands = 0;              // how many of `operand` are used
+  Name name = Name::q;                    // Op::name
+  std::int32_t slot = -1;                 // Op::parameter and Op::load: index in the Program
+  std::array<std::int32_t, 4> operand{};  // earlier nodes
+  std::int64_t integer = 0;               // Op::constant of type boolean or integer
+  double real = 0.0;                      // Op::constant of type real
 };
 
 struct Parameter {
