@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Every test, one step after another; all steps run, and any failure fails the whole.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+step() {  # step NAME COMMAND...
+  local start=$SECONDS
+  printf '\n== %s\n' "$1"
+  "${@:2}" || failed+=("$1")
+  printf '== %s: %d s\n' "$1" $((SECONDS - start))
+}
+
+build() {  # build PRESET OPTION...
+  cmake --log-level=WARNING --preset "$1" "${@:2}" && cmake --build --preset "$1"
+}
+python_tests() {
+  PYTHONPATH=build/release/python ONEPASS_BIN="$PWD/build/release/bin/onepass" \
+    .venv/bin/python -m pytest -q tests
+}
+neon() {
+  if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
+    echo "skipped: g++ for aarch64 or qemu-user is not here"
+    return
+  fi
+  build aarch64 && ctest --preset aarch64 -R "$neon_tests"
+}
+neon_tests='Cpu|Attention|Evaluate'
+
+step "format" tools/format.sh check-format
+step "build" build release -DONEPASS_TESTS=ON -DONEPASS_PYTHON=ON \
+  -DPython_EXECUTABLE="$PWD/.venv/bin/python"
+step "C++ tests" ctest --preset release
+step "Python and program tests" python_tests
+step "NEON under qemu" neon
+
+printf '\n%d s in all; ' "$SECONDS"
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'failed:'; printf ' [%s]' "${failed[@]}"; echo
+  exit 1
+fi
+echo "every step passed"
