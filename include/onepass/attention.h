@@ -40,20 +40,20 @@ struct Attention {
   /// Expression of type bool, true = this key is visible (docs/expressions.md).
   std::string mask = "full";
   /// Expression of type float that gives the new logit from `s`; empty = `s`.
-  std::string score;
+  std::string score{};
   /// Definitions of the caller's own, `name(a, b) = expression` each, separated by `;` or newlines.
-  std::string definitions;
-  std::vector<Argument> args;
+  std::string definitions{};
+  std::vector<Argument> args{};
   /// Default 1 / sqrt(d).
-  std::optional<double> scale;
+  std::optional<double> scale{};
   /// One natural-unit logit per query head, shape (h_q), float32 (float64 for float64 inputs).
-  TensorView sink;
+  TensorView sink{};
   Align align = Align::bottom_right;
-  std::optional<Start> q_start;
-  std::optional<Start> k_start;
-  Dropout dropout;
+  std::optional<Start> q_start{};
+  std::optional<Start> k_start{};
+  Dropout dropout{};
   /// Output: ln sum exp of the visible scores, shape (b, h_q, s_q), float32 (float64 for float64).
-  TensorView lse;
+  TensorView lse{};
 };
 
 /// Exact attention (FlashAttention's online softmax, Dao et al. 2022; Milakov & Gimelshein 2018).
