@@ -39,7 +39,8 @@ sanitize: setup-test
 	@cmake --build --preset dev
 	@ctest --preset dev
 
-fuzz: setup-test
+fuzz:
+	@tools/setup.sh fuzz
 	@tools/fuzz.sh
 
 format check-format: setup

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes this machine ready: `tools/setup.sh build` for the library, program and Python module,
-# `tools/setup.sh test` for the tests too. Installs what is missing where it can (Debian, as root or
-# with sudo), else says what to install. Says nothing and takes no time when all is there.
+# Makes this machine ready: `tools/setup.sh build` for the library, program and Python module, `test`
+# for the tests too, `fuzz` for the fuzz targets. Installs what is missing where it can (Debian, as
+# root or with sudo), else says what to install. Says nothing and takes no time when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,10 @@ version_of() { "$@" 2>/dev/null | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1; }
 has_header() {
   printf '#if !__has_include(<%s>)\n#error\n#endif\n' "$1" |
     "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1
+}
+fuzzer_ready() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, long) { return 0; }' |
+    clang++ -fsanitize=fuzzer,address -x c++ - -o /dev/null 2>/dev/null
 }
 python_ready() {
   "$1" - >/dev/null 2>&1 <<'PY'
@@ -39,6 +43,9 @@ missing_packages() {
   has_header CLI/CLI.hpp || echo libcli11-dev
   has_header xtensor/xnpy.hpp || has_header xtensor/io/xnpy.hpp || echo libxtensor-dev
   [ -n "$(choose_python)" ] || echo python3 python3-venv python3-dev
+  if [ "$1" = fuzz ]; then
+    fuzzer_ready || echo clang libclang-rt-dev
+  fi
   if [ "$1" = test ]; then
     has_header gtest/gtest.h || echo libgtest-dev
     command -v pkg-config >/dev/null || echo pkg-config
@@ -75,7 +82,7 @@ need_packages() {
   say "missing here: $missing; these must be installed first"
   say "on Debian or Ubuntu, as root: apt-get install $missing"
   say "elsewhere: g++ >= 11, CMake >= 3.25, Ninja, CLI11, xtensor, Python >= 3.9 with headers;" \
-    "for the tests GoogleTest, pkg-config, qemu-user and g++ for aarch64"
+    "for the tests GoogleTest, pkg-config, qemu-user and g++ for aarch64; for fuzzing clang"
   exit 1
 }
 
@@ -95,6 +102,6 @@ need_venv() {
 }
 
 case "${1:-}" in
-  build | test) need_packages "$1"; need_venv ;;
-  *) say "unknown argument \"${1:-}\"; build or test is allowed"; exit 2 ;;
+  build | test | fuzz) need_packages "$1"; need_venv ;;
+  *) say "unknown argument \"${1:-}\"; build, test or fuzz is allowed"; exit 2 ;;
 esac
