@@ -21,15 +21,4 @@ lang::Scope Problem::scope(std::int64_t batch, std::int64_t head) const {
           .token_k_start = batch * s_kv};
 }
 
-std::string Problem::line() const {
-  const auto pair = [](std::int64_t a, std::int64_t b) {
-    return std::to_string(a) + (a == b ? "" : "/" + std::to_string(b));
-  };
-  std::string text = std::string("fwd ") + name(dtype) + " b=" + std::to_string(b) +
-                     " h=" + pair(h_q, h_kv) + " s=" + pair(s_q, s_kv) + " d=" + pair(d, d_v);
-  if (has_mask) text += " mask=" + mask.text;
-  if (has_score) text += " score=" + score.text;
-  return text;
-}
-
 }  // namespace onepass

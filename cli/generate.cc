@@ -1,0 +1,122 @@
+// onepass generate: a Llama-style model whose attention is ours, writing text.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/llama/model.h"
+#include "cli/llama/sampler.h"
+#include "cli/llama/tokenizer.h"
+#include "cli/parts/npy.h"
+#include "cli/parts/options.h"
+#include "cli/verbs.h"
+
+namespace onepass::cli {
+namespace {
+
+struct GenerateOptions {
+  std::string model, tokenizer, prompt, dump_folder;
+  std::string steps = "256", temperature = "0", top_p = "1", seed = "0", threads = "0";
+  std::string prefill = "all";
+};
+
+double share_of(const std::string& flag, const std::string& text, double largest) {
+  const double number = number_of(flag, text);
+  if (number >= 0.0 && number <= largest) return number;
+  throw Error(Status::invalid(flag + ": " + text + "; numbers from 0 to " +
+                              std::to_string(largest) + " are allowed; write one of these"));
+}
+
+bool prefill_in_one_call(const std::string& text) {
+  if (text == "all" || text == "one") return text == "all";
+  throw Error(Status::invalid("--prefill: \"" + text +
+                              "\"; all (one call) and one (a call for each token) are allowed; "
+                              "write one of these"));
+}
+
+void dump(const llama::Model& model, std::int64_t layers, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const llama::Trace trace = model.trace(layer);
+    const std::string start = folder + "/layer" + std::to_string(layer) + "_";
+    require(write_npy(start + "q.npy", trace.q));
+    require(write_npy(start + "k.npy", trace.k));
+    require(write_npy(start + "v.npy", trace.v));
+    require(write_npy(start + "o.npy", trace.o));
+  }
+  std::fprintf(stderr, "%s: q, k, v and o of %lld layers, %lld positions\n", folder.c_str(),
+               static_cast<long long>(layers), static_cast<long long>(model.position()));
+}
+
+void print(const std::string& piece) {
+  std::fwrite(piece.data(), 1, piece.size(), stdout);
+  std::fflush(stdout);
+}
+
+void generate(const GenerateOptions& options) {
+  const bool in_one_call = prefill_in_one_call(options.prefill);
+  const llama::Checkpoint checkpoint = value_of("--model", llama::read_checkpoint(options.model));
+  const auto tokenizer = value_of(
+      "--tokenizer", llama::Tokenizer::read(options.tokenizer, checkpoint.shape.vocabulary));
+  const std::int64_t steps = integer_of("--steps", options.steps, 1, checkpoint.shape.context);
+  llama::Sampler sampler(
+      share_of("--temperature", options.temperature, 100.0),
+      share_of("--top-p", options.top_p, 1.0),
+      static_cast<std::uint64_t>(integer_of("--seed", options.seed, 0, INT64_MAX)));
+  Exec exec;
+  exec.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+
+  std::vector<std::int32_t> tokens = tokenizer.encode(options.prompt);
+  const auto prompt_tokens = static_cast<std::int64_t>(tokens.size());
+  if (prompt_tokens > steps) {
+    throw Error(Status::invalid("--prompt: " + std::to_string(prompt_tokens) + " tokens; at most " +
+                                std::to_string(steps) +
+                                " (--steps) are allowed; shorten it or raise --steps"));
+  }
+  llama::Model model(checkpoint, steps, !options.dump_folder.empty(), exec);
+  for (std::size_t i = 1; i < tokens.size(); ++i) print(tokenizer.decode(tokens[i - 1], tokens[i]));
+  // Every step runs one position: the prompt's, then one for each token that was chosen.
+  while (model.position() < steps) {
+    const auto done = static_cast<std::size_t>(model.position());
+    const std::span<const std::int32_t> left = std::span(tokens).subspan(done);
+    const std::span<const float> logits = model.forward(in_one_call ? left : left.subspan(0, 1));
+    if (model.position() < static_cast<std::int64_t>(tokens.size())) continue;
+    const std::int32_t next = sampler.next(logits);
+    if (next < 0) {
+      throw Error({Code::runtime_error,
+                   "--model: every logit is NaN; finite weights are needed; check the file"});
+    }
+    if (next == llama::Tokenizer::begin_of_text) break;
+    print(tokenizer.decode(tokens.back(), next));
+    tokens.push_back(next);
+  }
+  print("\n");
+  if (!options.dump_folder.empty()) dump(model, checkpoint.shape.layers, options.dump_folder);
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int&) {
+  CLI::App* verb =
+      app.add_subcommand("generate", "Text from a Llama-style model (llama2.c checkpoint)");
+  auto options = std::make_shared<GenerateOptions>();
+  verb->add_option("--model", options->model, "Checkpoint, as in stories260K.bin")->required();
+  verb->add_option("--tokenizer", options->tokenizer, "As in tok512.bin")->required();
+  verb->add_option("--steps", options->steps, "Positions in all (default 256)");
+  verb->add_option("--temperature", options->temperature, "0 (default) = the most likely token");
+  verb->add_option("--top-p", options->top_p, "Keeps the likeliest tokens up to this share");
+  verb->add_option("--seed", options->seed, "Of the random choice (default 0)");
+  verb->add_option("--prompt", options->prompt, "Text to begin with");
+  verb->add_option("--prefill", options->prefill,
+                   "The prompt in one attention call (all, default) or token by token (one)");
+  verb->add_option("--dump-qkv", options->dump_folder,
+                   "Folder for layerN_{q,k,v,o}.npy, each (1, s, h, d)");
+  verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");
+  verb->callback([options] { generate(*options); });
+}
+
+}  // namespace onepass::cli

@@ -1,0 +1,79 @@
+// onepass: exact attention from the shell. Data on stdout, talk on stderr; exit code 0 done, 1
+// failed, 2 the command line or a file it names is wrong, 3 not available here.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "cli/verbs.h"
+#include "onepass/onepass.h"
+
+namespace onepass::cli {
+namespace {
+
+constexpr int failed = 1;
+constexpr int usage = 2;
+constexpr int not_available = 3;
+
+int exit_code_of(Code code) {
+  switch (code) {
+    case Code::invalid_argument:
+    case Code::type_error:
+      return usage;
+    case Code::not_supported:
+      return not_available;
+    default:
+      return failed;
+  }
+}
+
+int say(const std::string& message, int exit_code) {
+  std::fprintf(stderr, "onepass: %s\n", message.c_str());
+  return exit_code;
+}
+
+// Help and version go to stdout; everything else is one message of the form
+// `argument: what was found; what is allowed; what to try`.
+int report(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  const auto chosen = app.get_subcommands();
+  const std::string verb = chosen.empty() ? "" : " " + chosen.front()->get_name();
+  std::string found = error.what();
+  if (chosen.empty() && app.remaining_size() > 0) {
+    found = '"' + app.remaining().front() + "\" is not a verb";
+  }
+  return say("command line: " + found + "; what onepass" + verb +
+                 " takes is allowed; see it with: onepass" + verb + " --help",
+             usage);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Exact attention in one pass: any mask, any score, checked against float64.",
+               "onepass"};
+  app.set_version_flag("--version", std::string("onepass ") + version());
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  int exit_code = 0;
+  add_run(app, exit_code);
+  add_generate(app, exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report(app, error);
+  } catch (const Error& error) {
+    return say(error.what(), exit_code_of(error.code));
+  } catch (const std::bad_alloc&) {
+    return say("memory: too little for this call; sizes that fit are allowed; use smaller ones",
+               failed);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return say("stdout: cannot be written; an open pipe or a disk with room is needed; check it",
+               failed);
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace onepass::cli
+
+int main(int argc, char** argv) { return onepass::cli::run(argc, argv); }

@@ -1,0 +1,73 @@
+#include "cli/parts/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "core/problem_line.h"
+
+namespace onepass::cli {
+namespace {
+
+template <class T>
+bool reads_as(std::string_view text, T& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+[[noreturn]] void refuse(std::string_view argument, std::string_view found,
+                         const std::string& allowed) {
+  throw Error(Status::invalid(std::string(argument) + ": \"" + std::string(found) + "\"; " +
+                              allowed + "; write one of these"));
+}
+
+}  // namespace
+
+void require(const Status& status) {
+  if (!status.ok()) throw Error(status);
+}
+
+std::int64_t integer_of(std::string_view argument, std::string_view text, std::int64_t smallest,
+                        std::int64_t largest) {
+  std::int64_t number = 0;
+  if (reads_as(text, number) && number >= smallest && number <= largest) return number;
+  refuse(argument, text,
+         "integers from " + std::to_string(smallest) + " to " + std::to_string(largest) +
+             " are allowed");
+}
+
+double number_of(std::string_view argument, std::string_view text) {
+  double number = 0.0;
+  if (reads_as(text, number)) return number;
+  refuse(argument, text, "numbers such as 0.125 are allowed");
+}
+
+DType float_dtype_of(std::string_view argument, std::string_view text) {
+  if (const std::optional<DType> dtype = float_dtype(text)) return *dtype;
+  refuse(argument, text, "float64, float32, bfloat16 and float16 are allowed");
+}
+
+Align align_of(std::string_view argument, std::string_view text) {
+  std::string word(text);
+  std::replace(word.begin(), word.end(), '-', '_');
+  if (word == "bottom_right") return Align::bottom_right;
+  if (word == "top_left") return Align::top_left;
+  refuse(argument, text, "bottom_right and top_left are allowed");
+}
+
+bool literal_of(std::string_view text, decltype(Argument::value)& value) {
+  std::int64_t integer = 0;
+  double number = 0.0;
+  if (text == "true" || text == "false") {
+    value = text == "true";
+  } else if (reads_as(text, integer)) {
+    value = integer;
+  } else if (reads_as(text, number)) {
+    value = number;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace onepass::cli

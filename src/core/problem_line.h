@@ -1,0 +1,68 @@
+// One line of text that says what a call computes: `fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal`.
+//
+//   fwd DTYPE            f64 f32 bf16 f16 (or the long names)
+//   b= h= s= d=          batch, heads, lengths, head dim; h=h_q/h_kv, s=s_q/s_kv, d=d/d_v
+//   out=DTYPE            dtype of o where it is not DTYPE
+//   mask= score= definitions=    expressions; quote what holds blanks: mask="q - 5 < k"
+//   scale=0.5  align=top_left  q_start=7  k_start=[0,64]  sink=random  lse=yes
+//   name=VALUE           an argument of the expressions; arg.name=VALUE where name is a field above
+//
+// VALUE is a number, true, false, a list `[5,9]`, `dtype[dims]` (made-up values; dims are numbers
+// or b h h_kv s_q s_kv) or one of documents(n), lengths, alibi, random.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.h"
+
+namespace onepass {
+
+/// A start position: one number, or one number per sequence.
+struct LineStart {
+  bool per_sequence = false;
+  std::vector<std::int64_t> numbers;
+};
+
+struct LineArgument {
+  std::string name;
+  std::string value;  // as written, without quotes
+};
+
+struct ProblemLine {
+  DType dtype = DType::float32;
+  std::optional<DType> out;
+  std::int64_t b = 1, h_q = 1, h_kv = 1, s_q = 1, s_kv = 1, d = 64, d_v = 64;
+  std::string mask = "full";
+  std::string score;
+  std::string definitions;
+  std::optional<double> scale;
+  Align align = Align::bottom_right;
+  std::optional<LineStart> q_start, k_start;
+  bool sink = false;
+  bool lse = false;
+  std::vector<LineArgument> args;
+};
+
+/// Errors name the column of the line (1-based).
+Result<ProblemLine> parse_problem_line(std::string_view text);
+
+/// The shortest line that parses to the same ProblemLine.
+std::string to_text(const ProblemLine& line);
+
+/// "f64", "f32", "bf16", "f16"; the long name of any other dtype.
+std::string short_name(DType dtype);
+
+/// The float dtype of that short or long name, if it is one.
+std::optional<DType> float_dtype(std::string_view name);
+
+/// The line has a field of that name, so an argument of that name is written `arg.name`.
+bool is_line_field(std::string_view name);
+
+/// What a validated problem would be written as. Arrays become `dtype[dims]`: a line holds no data.
+ProblemLine line_of(const Problem& problem);
+
+}  // namespace onepass

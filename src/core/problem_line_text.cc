@@ -1,0 +1,159 @@
+// The printing half of problem_line.h.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "core/problem_line.h"
+
+namespace onepass {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DType>, 4> short_names{{
+    {"f64", DType::float64},
+    {"f32", DType::float32},
+    {"bf16", DType::bfloat16},
+    {"f16", DType::float16},
+}};
+
+std::string sizes(std::int64_t first, std::int64_t second) {
+  return std::to_string(first) + (first == second ? "" : "/" + std::to_string(second));
+}
+
+std::string number_text(double number) {
+  std::array<char, 32> digits{};
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  return {digits.data(), result.ptr};
+}
+
+// A real argument stays real when the line is read again.
+std::string real_text(double number) {
+  std::string text = number_text(number);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string value_text(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  const bool plain = !text.empty() && text.find_first_of(" \t\r") == std::string::npos &&
+                     text.front() != '"' && text.front() != '\'';
+  if (plain) return text;
+  const char quote = text.find('"') == std::string::npos ? '"' : '\'';
+  return quote + text + quote;
+}
+
+std::string start_text(const LineStart& start) {
+  if (!start.per_sequence) return std::to_string(start.numbers.front());
+  std::string text = "[";
+  for (std::size_t i = 0; i < start.numbers.size(); ++i) {
+    text += (i == 0 ? "" : ",") + std::to_string(start.numbers[i]);
+  }
+  return text + "]";
+}
+
+std::string array_text(const TensorView& view) {
+  std::string text = view.describe();
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  return text;
+}
+
+void add_arguments(const lang::Program& program, ProblemLine& line) {
+  const auto add = [&line](const std::string& name, std::string value) {
+    const bool known = std::any_of(line.args.begin(), line.args.end(),
+                                   [&name](const LineArgument& a) { return a.name == name; });
+    if (!name.empty() && !known) line.args.push_back({name, std::move(value)});
+  };
+  for (const lang::Parameter& parameter : program.parameters) {
+    switch (parameter.type) {
+      case lang::Type::boolean:
+        add(parameter.name, parameter.integer != 0 ? "true" : "false");
+        break;
+      case lang::Type::integer:
+        add(parameter.name, std::to_string(parameter.integer));
+        break;
+      case lang::Type::real:
+        add(parameter.name, real_text(parameter.real));
+        break;
+    }
+  }
+  for (const lang::Array& array : program.arrays) add(array.name, array_text(array.view));
+}
+
+std::optional<LineStart> line_start(const StartOf& start, std::int64_t otherwise, std::int64_t b) {
+  if (!start.array.given()) {
+    if (start.number == otherwise) return std::nullopt;
+    return LineStart{false, {start.number}};
+  }
+  LineStart result{true, {}};
+  if (start.array.data == nullptr) return std::nullopt;
+  for (std::int64_t i = 0; i < b; ++i) result.numbers.push_back(start.at(i));
+  return result;
+}
+
+}  // namespace
+
+std::string short_name(DType dtype) {
+  for (const auto& [text, value] : short_names) {
+    if (value == dtype) return std::string(text);
+  }
+  return name(dtype);
+}
+
+std::optional<DType> float_dtype(std::string_view text) {
+  for (const auto& [short_text, dtype] : short_names) {
+    if (text == short_text || text == name(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+std::string to_text(const ProblemLine& line) {
+  std::string text = "fwd " + short_name(line.dtype) + " b=" + std::to_string(line.b) +
+                     " h=" + sizes(line.h_q, line.h_kv) + " s=" + sizes(line.s_q, line.s_kv) +
+                     " d=" + sizes(line.d, line.d_v);
+  const auto add = [&text](std::string_view name, const std::string& value) {
+    text += " " + std::string(name) + "=" + value_text(value);
+  };
+  if (line.out && *line.out != line.dtype) add("out", short_name(*line.out));
+  if (line.mask != "full") add("mask", line.mask);
+  if (!line.score.empty()) add("score", line.score);
+  if (!line.definitions.empty()) add("definitions", line.definitions);
+  if (line.scale) add("scale", number_text(*line.scale));
+  if (line.align == Align::top_left) add("align", "top_left");
+  if (line.q_start) add("q_start", start_text(*line.q_start));
+  if (line.k_start) add("k_start", start_text(*line.k_start));
+  if (line.sink) add("sink", "random");
+  if (line.lse) add("lse", "yes");
+  for (const LineArgument& argument : line.args) {
+    add(is_line_field(argument.name) ? "arg." + argument.name : argument.name, argument.value);
+  }
+  return text;
+}
+
+ProblemLine line_of(const Problem& problem) {
+  ProblemLine line;
+  line.dtype = problem.dtype, line.b = problem.b, line.h_q = problem.h_q;
+  line.h_kv = problem.h_kv, line.s_q = problem.s_q, line.s_kv = problem.s_kv;
+  line.d = problem.d, line.d_v = problem.d_v;
+  if (problem.out_dtype != problem.dtype) line.out = problem.out_dtype;
+  if (problem.has_mask) line.mask = problem.mask.text;
+  if (problem.has_score) line.score = problem.score.text;
+  if (problem.d > 0 && problem.scale != 1.0 / std::sqrt(static_cast<double>(problem.d))) {
+    line.scale = problem.scale;
+  }
+  line.q_start = line_start(problem.q_start, problem.s_kv - problem.s_q, problem.b);
+  line.k_start = line_start(problem.k_start, 0, problem.b);
+  if (line.q_start && !line.q_start->per_sequence && line.q_start->numbers.front() == 0) {
+    line.align = Align::top_left;
+    line.q_start.reset();
+  }
+  line.sink = problem.sink.given();
+  line.lse = problem.lse.given();
+  if (problem.has_mask) add_arguments(problem.mask, line);
+  if (problem.has_score) add_arguments(problem.score, line);
+  return line;
+}
+
+std::string Problem::line() const { return to_text(line_of(*this)); }
+
+}  // namespace onepass
