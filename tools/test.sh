@@ -28,7 +28,7 @@ neon() {
 neon_tests='Cpu|Attention|Evaluate'
 
 step "format" tools/format.sh check-format
-step "build" build release -DONEPASS_TESTS=ON -DONEPASS_PYTHON=ON \
+step "build" build release -DONEPASS_WERROR="${CI:-OFF}" -DONEPASS_TESTS=ON -DONEPASS_PYTHON=ON \
   -DPython_EXECUTABLE="$PWD/.venv/bin/python"
 step "C++ tests" ctest --preset release
 step "Python and program tests" python_tests

@@ -1,0 +1,47 @@
+"""The code of README.md and examples/ does what it says: it is compiled and run."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+root = pathlib.Path(__file__).parents[2]
+
+
+def blocks(language):
+    text = (root / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def run(command, cwd):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_cpp_of_readme(tmp_path):
+    (code,) = blocks("cpp")
+    assert len(code.strip().splitlines()) <= 8
+    library = root / "build/release/libonepass.a"
+    if not library.exists():
+        pytest.skip("build/release/libonepass.a is not there; `make build` makes it")
+    (tmp_path / "readme.cc").write_text(code)
+    compiler = os.environ.get("CXX", "g++")
+    run([compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{root}/include", "readme.cc",
+         library, "-pthread", "-o", "readme"], tmp_path)
+    run(["./readme"], tmp_path)
+
+
+def test_python_of_readme(tmp_path):
+    (code,) = blocks("python")
+    assert len(code.strip().splitlines()) <= 4
+    printed = run([sys.executable, "-c", code], tmp_path)
+    assert float(printed.split()[-1]) < 1e-5
+
+
+def test_python_example(tmp_path):
+    printed = run([sys.executable, root / "examples/attention.py"], tmp_path)
+    assert float(printed.split()[-1]) < 1e-5
