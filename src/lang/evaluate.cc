@@ -2,6 +2,8 @@
 
 namespace onepass::lang {
 
+constexpr bool fused_multiply_add = false;
+
 #include "lang/evaluate_run.inl"
 
 template class Evaluator<float>;

@@ -10,18 +10,12 @@ inline std::uint64_t bits_of(double x) { return __builtin_bit_cast(std::uint64_t
 // a * b + c; fused where the instruction set has it. For elementary functions only: the arithmetic
 // of an expression is never contracted.
 inline float multiply_add(float a, float b, float c) {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return __builtin_fmaf(a, b, c);
-#else
+  if constexpr (fused_multiply_add) return __builtin_fmaf(a, b, c);
   return a * b + c;
-#endif
 }
 inline double multiply_add(double a, double b, double c) {
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-  return __builtin_fma(a, b, c);
-#else
+  if constexpr (fused_multiply_add) return __builtin_fma(a, b, c);
   return a * b + c;
-#endif
 }
 
 inline float magnitude(float x) { return bits_as_float(bits_of(x) & 0x7fffffffu); }

@@ -5,6 +5,8 @@
 namespace onepass::lang {
 namespace {
 
+constexpr bool fused_multiply_add = false;
+
 #include "lang/evaluate_math.inl"
 #include "lang/evaluate_ops.inl"
 
