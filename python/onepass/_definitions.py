@@ -17,7 +17,6 @@ prefix(n) = k < n | k <= q
 prefix(n) = k < n[b] | k <= q
 document(ids) = ids[b, q] == ids[b, k]
 document(ids) = ids[token_q] == ids[token_k]
-lengths(n) = k < n
 lengths(n) = k < n[b]
 sink_window(n, l) = k < n | window(l, 0)
 dense(m) = m[b, h, row, col]

@@ -111,7 +111,8 @@ class Expression:
     def _name(self, node, scope):
         name = node[2]
         if name in scope:
-            return scope[name]
+            found = scope[name]
+            return self._number(found, scope) if isinstance(found, tuple) else found
         if name in self.definitions:
             return self._call((*node[:3], []), scope)
         known = [*scope, *self.definitions]
@@ -133,7 +134,7 @@ class Expression:
             a, b = self._typed(a, "b", left), self._typed(b, "b", right)
             return a & b if op == "&" else a | b
         a, b = self._numbers([a, b], node)
-        if op in ("//", "%", "/") and right[0] == "number" and right[2] == 0:
+        if op in ("//", "%", "/") and self._is_literal_zero(right, scope):
             self._fail(right, "the divisor is 0")
         if op in "+-*":
             return {"+": np.add, "-": np.subtract, "*": np.multiply}[op](a, b)
@@ -143,6 +144,13 @@ class Expression:
             return a // b if op == "//" else a % b
         floor = np.floor(a / b)
         return floor if op == "//" else a - b * floor
+
+    @staticmethod
+    def _is_literal_zero(node, scope):
+        """Also behind a parameter of a definition, which is bound to the literal itself."""
+        if node[0] == "name":
+            node = scope.get(node[2])
+        return isinstance(node, tuple) and node[0] == "number" and node[2] == 0
 
     def _compare(self, node, scope):
         values = [self._value(operand, scope) for operand in node[3]]
@@ -188,9 +196,10 @@ class Expression:
         ranks = [value.data.ndim if isinstance(value, _Array) else 0 for value in values]
         for definition in self.definitions[name]:
             if definition.takes(ranks):
-                inner = self.outer | dict(zip(definition.parameters, values))
+                bound = [part if part[0] == "number" else x for part, x in zip(parts, values)]
+                inner = self.outer | dict(zip(definition.parameters, bound))
                 return self._value(definition.tree, inner)
-        self._fail(node, f"{name} takes no arguments of ranks {ranks}")
+        self._fail(node, f"{name} takes no {len(ranks)} arguments of ranks {ranks}")
 
     def _function(self, node, scope):
         _, _, name, parts = node

@@ -91,8 +91,7 @@ def attention(
         logit = -np.inf if sink is None else float(np.asarray(sink)[head])
         p, lse[batch, head] = _softmax(np.where(seen, s, -np.inf), logit)
         if dropout:
-            kept = keep[batch, head]
-            p, seen = np.where(kept, p / (1 - dropout), 0.0), seen & kept
+            p, seen = p / (1 - dropout), seen & keep[batch, head]
         o[batch, :, head] = _weighted_sum(p, seen, v[batch, :, head // group])
     return (o, lse) if return_lse else o
 
@@ -140,7 +139,7 @@ def _softmax(s, sink):
 def _weighted_sum(p, seen, v):
     """p @ v over the seen pairs only: what is hidden is left out, not multiplied by 0."""
     finite = np.isfinite(v)
-    o = p @ np.where(finite, v, 0.0)
+    o = np.where(seen, p, 0.0) @ np.where(finite, v, 0.0)
     with np.errstate(all="ignore"):
         for key in np.flatnonzero(~finite.all(axis=1)):
             column = np.where(finite[key], 0.0, v[key])
