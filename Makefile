@@ -14,7 +14,8 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 CONFIGURE := cmake --log-level=WARNING --preset
-PYTHON_MODULE := -DONEPASS_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
+RELEASE := $(CONFIGURE) release -DONEPASS_TESTS=OFF \
+           -DONEPASS_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
 
 setup:
 	@tools/setup.sh build
@@ -23,11 +24,11 @@ setup-test:
 	@tools/setup.sh test
 
 build: setup
-	@$(CONFIGURE) release $(PYTHON_MODULE)
+	@$(RELEASE)
 	@cmake --build --preset release
 
 demo: setup
-	@$(CONFIGURE) release -DONEPASS_TESTS=OFF $(PYTHON_MODULE)
+	@$(RELEASE)
 	@cmake --build --preset release --target onepass_cli
 	@tools/demo.sh
 
