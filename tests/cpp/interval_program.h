@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lang/interval.h"
 #include "lang/program.h"
 
 namespace onepass::lang::testing {
@@ -44,6 +45,23 @@ std::string describe(const Scope& scope);
 /// The mask at one pair. `integers_fit` is cleared if an integer subterm does not fit int32.
 bool visible(const Program& mask, const Scope& scope, std::int64_t row, std::int64_t col,
              bool* integers_fit = nullptr);
+
+/// A classifier with the memory of its summaries.
+class MaskReader {
+ public:
+  MaskReader(const Program& mask, const Scope& scope)
+      : memory_((Summaries::bytes(mask, scope.s_q, scope.s_kv) + 63) / 64),
+        classifier(mask, scope, Summaries(mask, scope, memory_.data())) {}
+
+ private:
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  std::vector<Line> memory_;
+
+ public:
+  Classifier classifier;
+};
 
 /// How many pairs of a rectangle are visible, for all rectangles of a scope.
 class VisibleCounts {

@@ -307,10 +307,8 @@ TEST(IntervalRandom, NeverWrongAboutATile) {
     fitting += counts.integers_fit();
     proved += proof;
 
-    const std::int64_t bytes = Summaries::bytes(mask, scope.s_q, scope.s_kv);
-    const std::unique_ptr<char[]> memory(new (std::align_val_t{64}) char[bytes]);
-    const Summaries summaries(mask, scope, memory.get());
-    const Classifier classifier(mask, scope, summaries);
+    const MaskReader reader(mask, scope);
+    const Classifier& classifier = reader.classifier;
     const auto check = [&](TileRange t) {
       const TileKind kind = classifier.classify(t);
       const std::int64_t row_end = std::min(t.row_end, scope.s_q);
