@@ -163,7 +163,8 @@ def parse_definition(text, where):
     parser = _Parser(text, where)
     kind, name, column = parser.take()
     if kind != "name":
-        fail(where, column, f"found {parser.say(kind, name)}; the name of a definition was expected")
+        found = parser.say(kind, name)
+        fail(where, column, f"found {found}; the name of a definition was expected")
     parameters = []
     if parser.peek("("):
         for item in parser.sequence("(", ")"):

@@ -102,8 +102,19 @@ void merge(nb::handle o, nb::handle lse, nb::handle o_other, nb::handle lse_othe
   onepass::merge(to.view, to_lse.view, from.view, from_lse.view, exec);
 }
 
-// Binds a function of q, k, v and all keywords of a call. `doc` and the names live as long as
-// Python.
+// What the library calls o is `out` to a Python caller.
+template <class Function>
+auto naming_out(Function function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.rfind("o: ", 0) != 0) throw;
+    throw Error({error.code, "out" + message.substr(1)});
+  }
+}
+
+// Binds a function of q, k, v and all keywords of a call.
 template <class Function>
 void define(nb::module_& m, const char* name, Function function, const char* returns,
             const char* doc) {
@@ -115,9 +126,11 @@ void define(nb::module_& m, const char* name, Function function, const char* ret
                  nb::object seed, nb::object align, nb::object q_start, nb::object k_start,
                  nb::object definitions, nb::object return_lse, nb::object out,
                  nb::object out_dtype, nb::object threads) {
-        return function(q, k, v,
-                        Keywords{mask, score, scale, args, sink, dropout, seed, align, q_start,
-                                 k_start, definitions, return_lse, out, out_dtype, threads});
+        return naming_out([&] {
+          return function(q, k, v,
+                          Keywords{mask, score, scale, args, sink, dropout, seed, align, q_start,
+                                   k_start, definitions, return_lse, out, out_dtype, threads});
+        });
       },
       "q"_a.none(), "k"_a.none(), "v"_a.none(), nb::kw_only(), "mask"_a.none() = "full",
       "score"_a.none() = nb::none(), "scale"_a.none() = nb::none(), "args"_a.none() = nb::none(),

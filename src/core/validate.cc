@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/check.h"
+#include "core/overlap.h"
 #include "core/problem.h"
 #include "lang/compile.h"
 
@@ -186,6 +187,32 @@ Status check_start_values(std::string_view argument, const StartOf& start, std::
   return {};
 }
 
+// Inputs are read while outputs are written.
+Status check_outputs_apart(const Problem& p) {
+  const auto apart = [](std::string_view output, const TensorView& written, std::string_view other,
+                        const TensorView& view) {
+    if (!overlap(written, view)) return Status{};
+    return Status::invalid(std::string(output) + ": overlaps " + std::string(other) +
+                           "; inputs are read while it is written; give it memory of its own");
+  };
+  for (const auto& [output, written] : {std::pair{"o", &p.o}, {"lse", &p.lse}}) {
+    for (const auto& [input, view] : {std::pair{"q", &p.q},
+                                      {"k", &p.k},
+                                      {"v", &p.v},
+                                      {"sink", &p.sink},
+                                      {"q_start", &p.q_start.array},
+                                      {"k_start", &p.k_start.array}}) {
+      if (Status s = apart(output, *written, input, *view); !s.ok()) return s;
+    }
+    for (const lang::Program* program : {&p.mask, &p.score}) {
+      for (const lang::Array& array : program->arrays) {
+        if (Status s = apart(output, *written, array.name, array.view); !s.ok()) return s;
+      }
+    }
+  }
+  return apart("lse", p.lse, "o", p.o);
+}
+
 }  // namespace
 
 Status validate_memory(const Problem& p) {
@@ -197,17 +224,12 @@ Status validate_memory(const Problem& p) {
                                        {"sink", &p.sink}}) {
     if (Status s = check::memory(argument, *view); !s.ok()) return s;
   }
-  for (const auto& [argument, view] : {std::pair{"q", &p.q}, {"k", &p.k}, {"v", &p.v}}) {
-    if (p.o.elements() > 0 && view->elements() > 0 && p.o.data == view->data) {
-      return Status::invalid(std::string("o: starts at the address of ") + argument +
-                             "; inputs are read while o is written; give o memory of its own");
-    }
-  }
   for (const lang::Program* program : {&p.mask, &p.score}) {
     for (const lang::Array& array : program->arrays) {
       if (Status s = check::memory(array.name, array.view); !s.ok()) return s;
     }
   }
+  if (Status s = check_outputs_apart(p); !s.ok()) return s;
   if (Status s = check_start_values("q_start", p.q_start, p.b); !s.ok()) return s;
   return check_start_values("k_start", p.k_start, p.b);
 }

@@ -63,7 +63,7 @@ const std::vector<Bad> bad_calls = {
     {"NoKvHeads", invalid, "k: 0 key/value heads",
      [](Call& c) { c.k.shape[2] = c.v.shape[2] = 0; }},
     {"OutStrideZero", invalid, "o: stride 0", [](Call& c) { c.o.strides[2] = 0; }},
-    {"OutIsQ", invalid, "o: starts at the address of q", [](Call& c) { c.o.data = c.q.data; }},
+    {"OutIsQ", invalid, "o: overlaps q", [](Call& c) { c.o.data = c.q.data; }},
     {"LseShape", invalid, "lse: ",
      [](Call& c) {
        c.options.lse = {c.lse_data.data(), {2, 3, 4}};

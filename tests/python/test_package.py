@@ -49,8 +49,8 @@ def test_docstring(name):
 
 
 def stub_of(text):
-    tree = ast.parse(text)
-    return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {node.name: node for node in ast.parse(text).body if isinstance(node, kinds)}
 
 
 def test_stub_names_everything():
