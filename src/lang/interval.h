@@ -2,10 +2,11 @@
 // head).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "lang/program.h"
+#include "lang/summaries.h"
 
 namespace onepass::lang {
 
@@ -20,40 +21,31 @@ struct TileRange {
   std::int64_t row_begin, row_end, col_begin, col_end;
 };
 
-/// Summaries of the program's one-sided array reads (per 64 rows or 64 keys: min, max, and for ints
-/// a 64-bit signature of the values), in memory of the caller. Reads that depend on b or h have one
-/// set for each (b, h) asked for.
-class Summaries {
- public:
-  /// Exact bytes needed for one scope of this program with these lengths; 0 when nothing is
-  /// summarised.
-  static std::int64_t bytes(const Program& mask, std::int64_t s_q, std::int64_t s_kv);
-  /// Fills `memory` (64-byte aligned) for one scope.
-  Summaries(const Program& mask, const Scope& scope, void* memory);
-  Summaries() = default;
-
- private:
-  friend class Classifier;
-  const Program* program_ = nullptr;
-  void* memory_ = nullptr;
-};
-
-/// Classifies tiles of one (sequence, head). Allocates nothing; cheap to copy. Sound always; exact
-/// for causal, window, chunked, prefix, lengths and document with non-decreasing ids.
+/// Classifies tiles of one (sequence, head). Sound always; exact for causal, window, chunked,
+/// prefix, lengths and document with non-decreasing ids, at any tile.
+///
+/// Neither construction nor classification allocates. It keeps pointers to the program and to the
+/// summaries' memory; one object may be used by several threads at once.
 class Classifier {
  public:
-  /// Integer mask programs of more nodes than this are not analysed (every tile is partial).
-  static constexpr int max_nodes = 256;
+  /// `summaries` were made for the same mask and sequence (and head, if Summaries::per_head).
+  /// A mask of more than 256 nodes, or with an array that is not in host memory, is not analysed:
+  /// each of its tiles is partial.
   Classifier(const Program& mask, const Scope& scope, const Summaries& summaries);
+
+  /// Pairs outside of the scope's lengths do not count; a tile without any pair is `skip`.
   TileKind classify(const TileRange& tile) const;
 
  private:
-  const Program* program_;
-  Scope scope_;
-  Summaries summaries_;
+  static constexpr std::size_t analysis_bytes = 24 * 1024;
+  // An intervals::Analysis, kept out of this header: kernels are compiled for several instruction
+  // sets, and inline functions must not leak from one into another.
+  alignas(64) std::byte analysis_[analysis_bytes];
 };
 
-/// Every subterm of the program fits int32 for all rows and cols of this scope's lengths.
+/// Every integer subterm of the program fits int32 for all rows and cols of this scope's lengths.
+/// Reads int64 arrays, while their part is no longer than the lengths. False when it has more than
+/// 256 nodes.
 bool fits_int32(const Program& program, const Scope& scope);
 
 }  // namespace onepass::lang

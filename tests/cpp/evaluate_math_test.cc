@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -13,7 +14,7 @@ namespace {
 
 namespace plain {
 constexpr bool fused_multiply_add = false;
-#include "lang/evaluate_math.inl"
+#include "evaluate_math_functions.inl"
 }  // namespace plain
 
 #if defined(__x86_64__) && !defined(__clang__)
@@ -22,7 +23,7 @@ constexpr bool fused_multiply_add = false;
 #pragma GCC target("avx2,fma")
 namespace fused {
 constexpr bool fused_multiply_add = true;
-#include "lang/evaluate_math.inl"
+#include "evaluate_math_functions.inl"
 }  // namespace fused
 #pragma GCC pop_options
 #endif
@@ -39,7 +40,7 @@ double ulps(Real got, long double exact) {
 }
 
 template <class Real, class Function, class Exact>
-double largest(Real low, Real high, Function function, Exact exact) {
+double largest_error(Real low, Real high, Function function, Exact exact) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<Real> uniform(low, high);
   double worst = 0;
@@ -58,7 +59,7 @@ const auto exact_tanh = [](long double x) { return std::tanh(x); };
 
 // Any positive number, subnormals included.
 template <class Real, class Bits, class Function>
-double largest_log(Function function) {
+double largest_log_error(Function function) {
   std::mt19937_64 random(2);
   double worst = 0;
   for (int i = 0; i < 400000; ++i) {
@@ -70,8 +71,11 @@ double largest_log(Function function) {
   return worst;
 }
 
-template <class Real, class Exp, class Log, class Tanh>
-void check_special(Exp exp, Log log, Tanh tanh) {
+template <class Functions, class Real>
+void check_special() {
+  const auto exp = [](Real x) { return Functions::exp(x); };
+  const auto log = [](Real x) { return Functions::log(x); };
+  const auto tanh = [](Real x) { return Functions::tanh(x); };
   const Real infinity = std::numeric_limits<Real>::infinity();
   const Real nan = std::numeric_limits<Real>::quiet_NaN();
   EXPECT_EQ(exp(Real(0)), 1);
@@ -92,8 +96,9 @@ void check_special(Exp exp, Log log, Tanh tanh) {
   EXPECT_TRUE(std::signbit(tanh(Real(-0.0))));
 }
 
-template <class Real, class Floor>
-void check_floor(Floor floor) {
+template <class Functions, class Real>
+void check_floor() {
+  const auto floor = [](Real x) { return Functions::floor(x); };
   const Real infinity = std::numeric_limits<Real>::infinity();
   for (const Real x : {Real(0), Real(-0.0), Real(0.3), Real(-0.3), Real(0.5), Real(1.5), Real(-1.5),
                        Real(2.5), Real(-1), Real(7), Real(8388607.5), Real(-8388607.5),
@@ -105,20 +110,50 @@ void check_floor(Floor floor) {
   EXPECT_TRUE(std::isnan(floor(std::numeric_limits<Real>::quiet_NaN())));
   std::mt19937_64 random(3);
   for (int i = 0; i < 100000; ++i) {
-    const Real x = std::ldexp(Real(static_cast<std::int64_t>(random())), -static_cast<int>(random() % 70));
+    const Real x =
+        std::ldexp(Real(static_cast<std::int64_t>(random())), -static_cast<int>(random() % 70));
     ASSERT_EQ(floor(x), std::floor(x)) << x;
   }
 }
 
-#define ONEPASS_CHECK_MATH(space)                                                              \
-  do {                                                                                         \
-    const auto exp32 = [](float x) { return space::exp_of(x); };                               \
-    const auto log32 = [](float x) { return space::log_of(x); };                               \
-    const auto tanh32 = [](float x) { return space::tanh_of(x); };                             \
-    const auto exp64 = [](double x) { return space::exp_of(x); };                              \
-    const auto log64 = [](double x) { return space::log_of(x); };                              \
-    const auto tanh64 = [](double x) { return space::tanh_of(x); };                            \
-  } while (false)
+struct Bounds {  // units in the last place
+  double exp, log, tanh;
+};
+
+template <class Functions, class Real, class Bits>
+void check_errors(const Bounds& bounds, Real exp_range) {
+  const auto exp = [](Real x) { return Functions::exp(x); };
+  const auto log = [](Real x) { return Functions::log(x); };
+  const auto tanh = [](Real x) { return Functions::tanh(x); };
+  const double exp_error = largest_error<Real>(-exp_range, exp_range, exp, exact_exp);
+  const double log_error = std::max(largest_error<Real>(Real(0.5), Real(2), log, exact_log),
+                                    largest_log_error<Real, Bits>(log));
+  const double tanh_error = std::max(largest_error<Real>(-1, 1, tanh, exact_tanh),
+                                     largest_error<Real>(-30, 30, tanh, exact_tanh));
+  std::printf("ulp: exp %.2f log %.2f tanh %.2f\n", exp_error, log_error, tanh_error);
+  EXPECT_LT(exp_error, bounds.exp);
+  EXPECT_LT(log_error, bounds.log);
+  EXPECT_LT(tanh_error, bounds.tanh);
+}
+
+template <class Functions>
+void check_all() {
+  check_errors<Functions, float, std::uint32_t>({1.1, 1.0, 2.6}, 104.0f);
+  check_errors<Functions, double, std::uint64_t>({1.1, 1.0, 2.6}, 746.0);
+  check_special<Functions, float>();
+  check_special<Functions, double>();
+  check_floor<Functions, float>();
+  check_floor<Functions, double>();
+}
+
+TEST(EvaluateMath, WithoutFusedMultiplyAdd) { check_all<plain::Functions>(); }
+
+#if ONEPASS_TEST_FUSED
+TEST(EvaluateMath, WithFusedMultiplyAdd) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) GTEST_SKIP() << "no FMA";
+  check_all<fused::Functions>();
+}
+#endif
 
 }  // namespace
 }  // namespace onepass::lang

@@ -1,0 +1,23 @@
+#include "lang/interval.h"
+
+#include <new>
+#include <type_traits>
+
+#include "lang/analysis.h"
+
+namespace onepass::lang {
+
+using intervals::Analysis;
+
+Classifier::Classifier(const Program& mask, const Scope& scope, const Summaries& summaries) {
+  static_assert(sizeof(Analysis) <= analysis_bytes && alignof(Analysis) <= 64);
+  static_assert(std::is_trivially_copyable_v<Analysis> &&
+                std::is_trivially_destructible_v<Analysis>);
+  new (analysis_) Analysis(mask, scope, summaries.memory_);
+}
+
+TileKind Classifier::classify(const TileRange& tile) const {
+  return std::launder(reinterpret_cast<const Analysis*>(analysis_))->classify(tile);
+}
+
+}  // namespace onepass::lang
