@@ -1,0 +1,4 @@
+// 16-byte vectors that every supported machine has; no fused multiply-add.
+
+struct F32 : Portable<F32, float, 16> {};
+struct F64 : Portable<F64, double, 16> {};

@@ -1,0 +1,100 @@
+// The register block, where nearly all time goes: 6 rows x (2 or 4) vectors of sums stay in
+// registers while the summed dim runs.
+//   scores:  S[6][panel keys]  = Q[6][d]    K[d][panel keys]
+//   output:  O[6][columns]     = alpha O[6][columns] + P[6][keys] V[keys][columns]
+
+template <class F, int vecs>
+struct Block {
+  typename F::vec sum[group_rows][vecs];
+};
+
+/// block.sum[r] += sum over i < steps of a[r][i] * b[i].
+template <class F, int vecs>
+[[gnu::always_inline]] inline void multiply(Block<F, vecs>& block, const typename F::unit* a,
+                                            std::int64_t a_stride, const typename F::unit* b,
+                                            std::int64_t b_stride, std::int64_t steps) {
+  for (std::int64_t i = 0; i < steps; ++i, b += b_stride) {
+    typename F::vec column[vecs];
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) column[c] = F::load(b + c * F::lanes);
+#pragma GCC unroll 6
+    for (int r = 0; r < group_rows; ++r) {
+      const typename F::vec row = F::broadcast(a + r * a_stride + i);
+#pragma GCC unroll 4
+      for (int c = 0; c < vecs; ++c) block.sum[r][c] = F::dot(row, column[c], block.sum[r][c]);
+    }
+  }
+}
+
+/// Scores of 6 rows against one packed panel. row_max, where not null, takes part in the maximum
+/// of each row, lane by lane; NaN scores are left out of it (the weights' sum will show them).
+template <class F>
+void score_block(const typename F::unit* q, std::int64_t d_units, const typename F::unit* panel,
+                 typename F::real* s, std::int64_t s_stride, typename F::real* row_max) {
+  constexpr int vecs = F::block_vecs;
+  Block<F, vecs> block{};
+  multiply<F, vecs>(block, q, d_units, panel, vecs * F::lanes, d_units);
+#pragma GCC unroll 6
+  for (int r = 0; r < group_rows; ++r) {
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) F::store(s + r * s_stride + c * F::lanes, block.sum[r][c]);
+  }
+  if (!row_max) return;
+#pragma GCC unroll 6
+  for (int r = 0; r < group_rows; ++r) {
+    typename F::vec most = F::load(row_max + r * F::lanes);
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) most = F::max(block.sum[r][c], most);
+    F::store(row_max + r * F::lanes, most);
+  }
+}
+
+/// Adds the weights of 6 rows times `steps` units of V rows to `vecs` vectors of output columns.
+template <class F, int vecs>
+void output_block(const typename F::unit* p, std::int64_t p_stride, const typename F::unit* v,
+                  std::int64_t v_stride, std::int64_t steps, typename F::real* o,
+                  std::int64_t o_stride, const typename F::real* alpha) {
+  Block<F, vecs> block;
+#pragma GCC unroll 6
+  for (int r = 0; r < group_rows; ++r) {
+    const typename F::vec factor = F::set1(alpha[r]);
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) {
+      block.sum[r][c] = F::load(o + r * o_stride + c * F::lanes) * factor;
+    }
+  }
+  multiply<F, vecs>(block, p, p_stride, v, v_stride, steps);
+#pragma GCC unroll 6
+  for (int r = 0; r < group_rows; ++r) {
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) F::store(o + r * o_stride + c * F::lanes, block.sum[r][c]);
+  }
+}
+
+/// All output columns of 6 rows, block by block; `columns` is a multiple of F::lanes.
+template <class F>
+void output_rows(const typename F::unit* p, std::int64_t p_stride, const typename F::unit* v,
+                 std::int64_t v_stride, std::int64_t steps, typename F::real* o,
+                 std::int64_t columns, const typename F::real* alpha) {
+  constexpr int vecs = F::block_vecs;
+  std::int64_t left = columns / F::lanes;
+  std::int64_t o_stride = columns;
+  while (left > 0) {
+    // Five vectors go as 3 + 2: a block of one would wait for its own sums.
+    const std::int64_t take = left == vecs + 1 ? (vecs + 2) / 2 : left < vecs ? left : vecs;
+    if (take == 1) {
+      output_block<F, 1>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+    } else if (take == 2) {
+      output_block<F, 2>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+    } else if constexpr (vecs == 4) {
+      if (take == 3) {
+        output_block<F, 3>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+      } else {
+        output_block<F, 4>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+      }
+    }
+    o += take * F::lanes;
+    v += take * F::lanes;
+    left -= take;
+  }
+}

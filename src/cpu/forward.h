@@ -1,0 +1,106 @@
+// What every instruction set's forward kernels are given: sizes, packed operands, scratch.
+// Plain data only: the kernels are compiled in target regions, where no inline function of the
+// standard library may be instantiated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/problem.h"
+
+namespace onepass::cpu {
+
+inline constexpr int group_rows = 6;   // rows of a register block and of a mask decision
+inline constexpr int group_keys = 64;  // keys of a mask decision; a multiple of every panel
+inline constexpr int max_tile_rows = 384;
+inline constexpr int max_tile_keys = 512;
+
+/// How a compute form stores its operands. A unit is what one lane multiplies in one instruction:
+/// one element, or two neighbours along the summed dim (bfloat16 pairs).
+struct Form {
+  int real_bytes;     // scores, weights' sums, accumulators
+  int unit_bytes;     // packed q, k and v
+  int unit_elements;  // 1 or 2
+  int lanes;          // reals of a vector
+  int panel_keys;     // keys of a packed panel of K: [d units][panel_keys]
+};
+
+/// A (b, s, h, d) tensor as a base and four strides in elements.
+struct Strided {
+  std::byte* data = nullptr;
+  DType dtype = DType::float32;
+  std::int64_t element_bytes = 4;
+  std::int64_t b = 0, s = 0, h = 0, d = 0;
+  std::byte* at(std::int64_t batch, std::int64_t position, std::int64_t head) const {
+    return data + (batch * b + position * s + head * h) * element_bytes;
+  }
+};
+
+/// Where a thread's scratch keeps what, in bytes from its start; all multiples of 64.
+struct ScratchMap {
+  std::int64_t q = 0;         // units [tile_rows][d_units]
+  std::int64_t s = 0;         // reals [tile_rows][tile_keys]; weights overwrite scores
+  std::int64_t o = 0;         // reals [tile_rows][o_stride]
+  std::int64_t row_max = 0;   // vectors [tile_rows]: lane-wise maximum of the tile's scores
+  std::int64_t row_sum = 0;   // vectors [tile_rows]: lane-wise sum of weights so far
+  std::int64_t tile_max = 0;  // reals [tile_rows]: the tile's maximum, over lanes
+  std::int64_t max_log2 = 0;  // reals [tile_rows]: maximum so far, in log2 units
+  std::int64_t used_max_log2 = 0;  // reals [tile_rows]: what the exponents subtract; finite
+  std::int64_t alpha = 0;          // reals [tile_rows]: factor of what was summed before
+  std::int64_t rows = 0;           // units: rows on their way into a packed panel
+  std::int64_t bytes = 0;          // of one thread
+};
+
+struct ForwardSizes {
+  int tile_rows = 0, tile_keys = 0;
+  std::int64_t row_tiles = 0;   // query tiles of a head
+  std::int64_t key_groups = 0;  // groups of 64 keys of a head
+  std::int64_t d_units = 0;
+  std::int64_t o_stride = 0;  // d_v rounded up to whole vectors
+  bool v_in_place = false;
+  std::int64_t packed_k_bytes = 0;  // of one key/value head
+  std::int64_t packed_v_bytes = 0;
+  std::int64_t wave_heads = 0;  // key/value heads packed at a time, over all sequences
+  ScratchMap scratch;
+  // Workspace: packed K, packed V, scratch of each thread; offsets in bytes.
+  std::int64_t v_offset = 0, scratch_offset = 0, workspace_bytes = 0;
+};
+
+struct ForwardCall {
+  std::int64_t b = 0, h_q = 0, h_kv = 0, group = 1, s_q = 0, s_kv = 0, d = 0, d_v = 0;
+  Strided q, k, v, o;
+  Strided lse;   // d unused; data null = not asked for
+  Strided sink;  // h only; data null = none
+  // Exponent of a weight: score * weight_log2 - max. The rest of the scale's sign and size is in Q.
+  double q_factor = 1.0;
+  double weight_log2 = 1.0;
+  ForwardSizes sizes;
+  std::byte* workspace = nullptr;
+  std::int64_t first_head = 0;  // of the wave, counted over (b, h_kv)
+  std::int64_t heads = 0;       // in the wave
+};
+
+/// The kernels of one compute form on one instruction set.
+struct ForwardKernels {
+  Form form;
+  /// Packs group `item % key_groups` of the wave's head `item / key_groups`.
+  void (*pack)(const ForwardCall&, std::int64_t item, int thread);
+  /// One query tile of one query head, from scores to output.
+  void (*run)(const ForwardCall&, std::int64_t item, int thread);
+};
+
+/// What an instruction set offers; a null entry is not offered.
+struct Target {
+  const ForwardKernels* float32 = nullptr;
+  const ForwardKernels* float64 = nullptr;
+  const ForwardKernels* bfloat16_pairs = nullptr;
+};
+
+/// Null when the library was built for another architecture.
+const Target* target_baseline();
+const Target* target_neon();
+const Target* target_avx2();
+const Target* target_avx512();
+const Target* target_avx512_bf16();
+
+}  // namespace onepass::cpu
