@@ -31,20 +31,17 @@ struct Strided {
   DType dtype = DType::float32;
   std::int64_t element_bytes = 4;
   std::int64_t b = 0, s = 0, h = 0, d = 0;
-  std::byte* at(std::int64_t batch, std::int64_t position, std::int64_t head) const {
-    return data + (batch * b + position * s + head * h) * element_bytes;
-  }
 };
 
 /// Where a thread's scratch keeps what, in bytes from its start; all multiples of 64.
 struct ScratchMap {
-  std::int64_t q = 0;         // units [tile_rows][d_units]
-  std::int64_t s = 0;         // reals [tile_rows][tile_keys]; weights overwrite scores
-  std::int64_t o = 0;         // reals [tile_rows][o_stride]
-  std::int64_t row_max = 0;   // vectors [tile_rows]: lane-wise maximum of the tile's scores
-  std::int64_t row_sum = 0;   // vectors [tile_rows]: lane-wise sum of weights so far
-  std::int64_t tile_max = 0;  // reals [tile_rows]: the tile's maximum, over lanes
-  std::int64_t max_log2 = 0;  // reals [tile_rows]: maximum so far, in log2 units
+  std::int64_t q = 0;              // units [tile_rows][d_units]
+  std::int64_t s = 0;              // reals [tile_rows][tile_keys]; weights overwrite scores
+  std::int64_t o = 0;              // reals [tile_rows][o_stride]
+  std::int64_t row_max = 0;        // vectors [tile_rows]: lane-wise maximum of the tile's scores
+  std::int64_t row_sum = 0;        // vectors [tile_rows]: lane-wise sum of weights so far
+  std::int64_t tile_max = 0;       // reals [tile_rows]: the tile's maximum, over lanes
+  std::int64_t max_log2 = 0;       // reals [tile_rows]: maximum so far, in log2 units
   std::int64_t used_max_log2 = 0;  // reals [tile_rows]: what the exponents subtract; finite
   std::int64_t alpha = 0;          // reals [tile_rows]: factor of what was summed before
   std::int64_t rows = 0;           // units: rows on their way into a packed panel
@@ -87,6 +84,9 @@ struct ForwardKernels {
   void (*pack)(const ForwardCall&, std::int64_t item, int thread);
   /// One query tile of one query head, from scores to output.
   void (*run)(const ForwardCall&, std::int64_t item, int thread);
+  /// Nothing but the form's multiply-adds, `rounds` times; returns the floating-point operations.
+  /// `memory` (64 bytes, finite numbers) keeps the compiler from knowing the operands.
+  double (*multiply_only)(std::int64_t rounds, void* memory);
 };
 
 /// What an instruction set offers; a null entry is not offered.

@@ -3,8 +3,6 @@
 struct F32 : Portable<F32, float, 16> {
   static constexpr int block_vecs = 4;
   static vec fma(vec a, vec b, vec c) { return vfmaq_f32(c, a, b); }
-  static float reduce_max(vec x) { return vmaxvq_f32(x); }
-  static float reduce_add(vec x) { return vaddvq_f32(x); }
 };
 
 struct F64 : Portable<F64, double, 16> {

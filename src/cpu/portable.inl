@@ -36,16 +36,8 @@ struct Portable {
   static vec fma(vec a, vec b, vec c) { return a * b + c; }
   /// b where either is NaN.
   static vec max(vec a, vec b) { return a > b ? a : b; }
-  static Real reduce_max(vec x) {
-    Real most = x[0];
-    for (int i = 1; i < lanes; ++i) most = x[i] > most ? x[i] : most;
-    return most;
-  }
-  static Real reduce_add(vec x) {
-    Real sum = x[0];
-    for (int i = 1; i < lanes; ++i) sum += x[i];
-    return sum;
-  }
+  static Real reduce_max(vec x) { return reduce_max(x, std::make_integer_sequence<int, lanes>()); }
+  static Real reduce_add(vec x) { return reduce_add(x, std::make_integer_sequence<int, lanes>()); }
   /// x where visible, else -inf.
   static vec hide(vec x, const std::uint8_t* visible) {
     typedef std::uint8_t flags __attribute__((vector_size(lanes)));
@@ -107,6 +99,25 @@ struct Portable {
   }
 
  private:
+  // Halves folded onto each other: lane i takes lane i ^ half.
+  template <int half = lanes / 2, int... i>
+  static Real reduce_max(vec x, std::integer_sequence<int, i...> all) {
+    x = Self::max(x, __builtin_shufflevector(x, x, (i ^ half)...));
+    if constexpr (half == 1) {
+      return x[0];
+    } else {
+      return reduce_max<half / 2>(x, all);
+    }
+  }
+  template <int half = lanes / 2, int... i>
+  static Real reduce_add(vec x, std::integer_sequence<int, i...> all) {
+    x += __builtin_shufflevector(x, x, (i ^ half)...);
+    if constexpr (half == 1) {
+      return x[0];
+    } else {
+      return reduce_add<half / 2>(x, all);
+    }
+  }
   template <int from, int... i>
   static vec interleave(vec a, vec b, std::integer_sequence<int, i...>) {
     return __builtin_shufflevector(a, b, (from + i / 2 + i % 2 * lanes)...);

@@ -23,9 +23,9 @@ struct Loop {
   void* context;
   std::int64_t items;
   std::atomic<std::int64_t> next{0};
-  int threads;         // most that may take part, the caller included
-  int joined = 1;      // guarded by Pool::mutex
-  int active = 0;      // helpers inside; guarded by Pool::mutex
+  int threads;     // most that may take part, the caller included
+  int joined = 1;  // guarded by Pool::mutex
+  int active = 0;  // helpers inside; guarded by Pool::mutex
   Loop* after = nullptr;
   std::condition_variable left;
 

@@ -19,11 +19,11 @@ using LoopBody = void (*)(void* context, std::int64_t item, int thread);
 void parallel_for(int threads, std::int64_t items, LoopBody body, void* context);
 
 template <class Body>
-void parallel_for(int threads, std::int64_t items, Body&& body) {
+void parallel_for(int threads, std::int64_t items, const Body& body) {
   parallel_for(
       threads, items,
       [](void* context, std::int64_t item, int thread) {
-        (*static_cast<Body*>(context))(item, thread);
+        (*static_cast<const Body*>(context))(item, thread);
       },
       const_cast<void*>(static_cast<const void*>(&body)));
 }

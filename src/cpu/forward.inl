@@ -1,0 +1,8 @@
+// The forward kernels of one instruction set, in reading order. Included inside the target's
+// namespace after its vectors.
+#include "cpu/block.inl"
+#include "cpu/convert.inl"
+#include "cpu/pack.inl"
+#include "cpu/peak.inl"
+#include "cpu/softmax.inl"
+#include "cpu/tile.inl"

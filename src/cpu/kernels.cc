@@ -1,0 +1,117 @@
+#include "cpu/kernels.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <string>
+
+#include "cpu/forward.h"
+#include "cpu/sizes.h"
+#include "cpu/targets.h"
+#include "cpu/threads.h"
+
+namespace onepass::cpu {
+namespace {
+
+Strided strided(const TensorView& view) {
+  return {.data = static_cast<std::byte*>(view.data),
+          .dtype = view.dtype,
+          .element_bytes = size_bytes(view.dtype),
+          .b = view.strides[0],
+          .s = view.strides[1],
+          .h = view.strides[2],
+          .d = view.strides[3]};
+}
+
+/// Weights are 2^(weight_log2 * score - max): weight_log2 is positive, so that the largest score
+/// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead.
+void split_scale(const Problem& p, ForwardCall& call) {
+  constexpr double log2_e = 1.4426950408889634074;
+  call.weight_log2 = std::abs(p.scale) * log2_e;
+  call.q_factor = p.scale < 0 ? -1.0 : 1.0;
+  const double smallest = p.dtype == DType::float64 ? DBL_MIN : FLT_MIN;
+  const double largest = p.dtype == DType::float64 ? DBL_MAX : FLT_MAX;
+  if (call.weight_log2 < smallest || call.weight_log2 > largest) {
+    call.weight_log2 = log2_e;
+    call.q_factor = p.scale;
+  }
+}
+
+ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* workspace) {
+  ForwardCall call;
+  call.b = p.b, call.h_q = p.h_q, call.h_kv = p.h_kv, call.group = p.group;
+  call.s_q = p.s_q, call.s_kv = p.s_kv, call.d = p.d, call.d_v = p.d_v;
+  call.q = strided(p.q), call.k = strided(p.k), call.v = strided(p.v), call.o = strided(p.o);
+  if (p.lse.given()) {  // (b, h, s)
+    call.lse = strided(p.lse);
+    call.lse.h = p.lse.strides[1], call.lse.s = p.lse.strides[2];
+  }
+  if (p.sink.given()) {
+    call.sink = strided(p.sink);
+    call.sink.h = p.sink.strides[0];
+  }
+  split_scale(p, call);
+  call.sizes = sizes;
+  call.workspace = static_cast<std::byte*>(workspace);
+  return call;
+}
+
+template <Isa isa>
+std::string refuse(const Problem& p, const Capabilities& capabilities) {
+  if (p.device.kind != Device::Kind::cpu)
+    return "device: tensors on a GPU; this kernel runs on the CPU";
+  if (std::find(capabilities.isas.begin(), capabilities.isas.end(), isa) ==
+      capabilities.isas.end()) {
+    return std::string("instruction set: ") + name(isa) +
+           " is not on this machine or ONEPASS_ISA excludes it";
+  }
+  if (!cpu::forward_kernels(isa, p.dtype)) {
+    return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
+  }
+  if (p.has_mask) return "mask: not in this kernel yet";
+  if (p.has_score) return "score: not in this kernel yet";
+  if (p.dropout.p > 0.0) return "dropout: not in the CPU forward yet";
+  return {};
+}
+
+template <Isa isa>
+void layout(const Problem& p, Plan& plan) {
+  choose_tile(p, isa, plan);
+  plan.workspace_bytes =
+      forward_sizes(p, cpu::forward_kernels(isa, p.dtype)->form, plan).workspace_bytes;
+}
+
+template <Isa isa>
+Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
+  const ForwardKernels& kernels = *cpu::forward_kernels(isa, p.dtype);
+  ForwardCall call = forward_call(p, forward_sizes(p, kernels.form, plan), exec.workspace);
+  const ForwardSizes& sizes = call.sizes;
+  const std::int64_t heads = p.b * p.h_kv;
+  for (call.first_head = 0; call.first_head < heads; call.first_head += sizes.wave_heads) {
+    call.heads = std::min(sizes.wave_heads, heads - call.first_head);
+    const auto pack = [&](std::int64_t item, int thread) { kernels.pack(call, item, thread); };
+    parallel_for(plan.threads, call.heads * sizes.key_groups, pack);
+    const auto run = [&](std::int64_t item, int thread) { kernels.run(call, item, thread); };
+    parallel_for(plan.threads, call.heads * p.group * sizes.row_tiles, run);
+  }
+  return {};
+}
+
+template <Isa isa>
+constexpr KernelRow row(const char* name) {
+  return {name, Device::Kind::cpu, refuse<isa>, layout<isa>, launch<isa>};
+}
+
+constexpr KernelRow rows[] = {
+    row<Isa::avx512_bf16>("cpu.forward.avx512_bf16"),
+    row<Isa::avx512>("cpu.forward.avx512"),
+    row<Isa::avx2>("cpu.forward.avx2"),
+    row<Isa::neon>("cpu.forward.neon"),
+    row<Isa::baseline>("cpu.forward.baseline"),
+};
+
+}  // namespace
+
+std::span<const KernelRow> forward_kernels() { return rows; }
+
+}  // namespace onepass::cpu

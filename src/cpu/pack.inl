@@ -1,0 +1,93 @@
+// K and V of one key/value head into the layout the register blocks read.
+//   K: panels [keys / panel_keys][d units][panel_keys], keys beyond the last one zero
+//   V: rows [keys / unit_elements][columns] of units, columns beyond d_v zero; or in place
+
+/// Transposes rows[lanes][width] of units into panel[width][panel_keys], at one vector of keys.
+template <class F>
+void transpose_rows(const typename F::unit* rows, std::int64_t row_stride, std::int64_t width,
+                    typename F::unit* panel) {
+  constexpr int lanes = F::lanes, panel_keys = F::block_vecs * lanes;
+  for (std::int64_t first = 0; first < width; first += lanes) {
+    typename F::vec square[lanes];
+#pragma GCC unroll 16
+    for (int r = 0; r < lanes; ++r) square[r] = F::load(rows + r * row_stride + first);
+#pragma GCC unroll 4
+    for (int done = 1; done < lanes; done *= 2) {
+      typename F::vec mixed[lanes];
+#pragma GCC unroll 8
+      for (int r = 0; r < lanes / 2; ++r) {
+        mixed[2 * r] = F::interleave_low(square[r], square[r + lanes / 2]);
+        mixed[2 * r + 1] = F::interleave_high(square[r], square[r + lanes / 2]);
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < lanes; ++r) square[r] = mixed[r];
+    }
+    const std::int64_t left = width - first;
+    if (left >= lanes) {
+#pragma GCC unroll 16
+      for (int r = 0; r < lanes; ++r) F::store(panel + (first + r) * panel_keys, square[r]);
+    } else {
+      for (int r = 0; r < left; ++r) F::store(panel + (first + r) * panel_keys, square[r]);
+    }
+  }
+}
+
+template <class F>
+void pack_keys(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int64_t first_key,
+               typename F::unit* rows, std::byte* packed) {
+  constexpr int lanes = F::lanes, panel_keys = F::block_vecs * lanes;
+  const std::int64_t width = call.sizes.d_units;
+  const std::int64_t row_stride = (width + lanes - 1) / lanes * lanes;
+  for (std::int64_t key = first_key; key < first_key + group_keys; key += lanes) {
+    for (int r = 0; r < lanes; ++r) {
+      const std::int64_t count = key + r < call.s_kv ? call.d : 0;
+      unit_row<F>(count ? address(call.k, b, key + r, h) : nullptr, call.k.dtype, call.k.d, count,
+                  1.0, rows + r * row_stride, row_stride);
+    }
+    auto* panel = reinterpret_cast<typename F::unit*>(packed);
+    transpose_rows<F>(rows, row_stride, width,
+                      panel + key / panel_keys * panel_keys * width + key % panel_keys);
+  }
+}
+
+template <class F>
+void pack_values(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int64_t first_key,
+                 typename F::unit* rows, std::byte* packed) {
+  const std::int64_t columns = call.sizes.o_stride;
+  auto* out = reinterpret_cast<typename F::unit*>(packed) + first_key / F::unit_elements * columns;
+  for (std::int64_t key = first_key; key < first_key + group_keys; key += F::unit_elements) {
+    for (int e = 0; e < F::unit_elements; ++e) {
+      const std::int64_t count = key + e < call.s_kv ? call.d_v : 0;
+      typename F::unit* row = F::unit_elements == 1 ? out : rows + e * (columns / 2);
+      unit_row<F>(count ? address(call.v, b, key + e, h) : nullptr, call.v.dtype, call.v.d, count,
+                  1.0, row, columns / F::unit_elements);
+    }
+    if constexpr (F::unit_elements == 2) {
+      const Brain* even = reinterpret_cast<const Brain*>(rows);
+      const Brain* odd = even + columns;
+      Brain* pairs = reinterpret_cast<Brain*>(out);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        pairs[2 * c] = even[c];
+        pairs[2 * c + 1] = odd[c];
+      }
+    }
+    out += columns;
+  }
+}
+
+/// Item = group of 64 keys, counted over the wave's heads.
+template <class F>
+void pack_item(const ForwardCall& call, std::int64_t item, int thread) {
+  const ForwardSizes& sizes = call.sizes;
+  const std::int64_t slot = item / sizes.key_groups;
+  const std::int64_t first_key = item % sizes.key_groups * group_keys;
+  const std::int64_t head = call.first_head + slot;
+  const std::int64_t b = head / call.h_kv, h = head % call.h_kv;
+  std::byte* scratch = call.workspace + sizes.scratch_offset + thread * sizes.scratch.bytes;
+  auto* rows = reinterpret_cast<typename F::unit*>(scratch + sizes.scratch.rows);
+  pack_keys<F>(call, b, h, first_key, rows, call.workspace + slot * sizes.packed_k_bytes);
+  if (!sizes.v_in_place) {
+    pack_values<F>(call, b, h, first_key, rows,
+                   call.workspace + sizes.v_offset + slot * sizes.packed_v_bytes);
+  }
+}

@@ -1,0 +1,24 @@
+// The ceiling: the register block's multiply-adds with every operand in a register.
+
+template <class F>
+double multiply_only(std::int64_t rounds, void* memory) {
+  constexpr int vecs = F::block_vecs;
+  Block<F, vecs> block{};
+  typename F::vec a = F::load(memory), b[vecs];
+#pragma GCC unroll 4
+  for (int c = 0; c < vecs; ++c) b[c] = a * F::set1(typename F::real(c));
+  for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 6
+    for (int r = 0; r < group_rows; ++r) {
+#pragma GCC unroll 4
+      for (int c = 0; c < vecs; ++c) block.sum[r][c] = F::dot(a, b[c], block.sum[r][c]);
+    }
+    asm volatile("" ::: "memory");
+  }
+  typename F::vec sum{};
+  for (int r = 0; r < group_rows; ++r) {
+    for (int c = 0; c < vecs; ++c) sum += block.sum[r][c];
+  }
+  F::store(memory, sum);
+  return 2.0 * F::unit_elements * F::lanes * group_rows * vecs * double(rounds);
+}

@@ -1,0 +1,92 @@
+#include "cpu/sizes.h"
+
+#include <algorithm>
+
+#include "cpu/tiles.h"
+
+namespace onepass::cpu {
+namespace {
+
+// Packed heads wait in memory for their turn: this much, and more for many threads, at least one.
+constexpr std::int64_t wave_bytes = std::int64_t{16} << 20;
+constexpr std::int64_t wave_bytes_per_thread = std::int64_t{2} << 20;
+// Work that pays for waking a thread (about 20 us at 100 GFLOP/s).
+constexpr double flops_per_thread = 2e6;
+
+std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
+
+ScratchMap scratch_map(const ForwardSizes& sizes, const Form& form) {
+  ScratchMap map;
+  const std::int64_t rows = sizes.tile_rows;
+  const auto take = [&map](std::int64_t bytes) {
+    const std::int64_t at = map.bytes;
+    map.bytes += round_up(bytes, 64);
+    return at;
+  };
+  const std::int64_t vector_bytes = std::int64_t{form.lanes} * form.real_bytes;
+  map.q = take(rows * sizes.d_units * form.unit_bytes);
+  map.s = take(rows * sizes.tile_keys * form.real_bytes);
+  map.o = take(rows * sizes.o_stride * form.real_bytes);
+  map.row_max = take(rows * vector_bytes);
+  map.row_sum = take(rows * vector_bytes);
+  map.tile_max = take(rows * form.real_bytes);
+  map.max_log2 = take(rows * form.real_bytes);
+  map.used_max_log2 = take(rows * form.real_bytes);
+  map.alpha = take(rows * form.real_bytes);
+  const std::int64_t key_rows = form.lanes * round_up(sizes.d_units, form.lanes);
+  map.rows = take(std::max(key_rows, sizes.o_stride) * form.unit_bytes);
+  return map;
+}
+
+}  // namespace
+
+void choose_tile(const Problem& p, Isa isa, Plan& plan) {
+  const ForwardTile tile = forward_tile(isa, p.dtype, p.d, p.d_v);
+  const double pairs = static_cast<double>(p.b) * static_cast<double>(p.h_q) *
+                       static_cast<double>(p.s_q) * static_cast<double>(p.s_kv);
+  const double flops = 2.0 * pairs * static_cast<double>(p.d + p.d_v);
+  plan.threads = static_cast<int>(std::clamp(flops / flops_per_thread, 1.0, 1.0 * plan.threads));
+  plan.tile.keys =
+      std::min<std::int64_t>(tile.keys, round_up(std::max<std::int64_t>(p.s_kv, 1), group_keys));
+  std::int64_t rows =
+      std::min<std::int64_t>(tile.rows, round_up(std::max<std::int64_t>(p.s_q, 1), group_rows));
+  const auto items = [&] { return p.b * p.h_q * ((p.s_q + rows - 1) / rows); };
+  while (plan.threads > 1 && rows > 4 * group_rows && items() < 4 * plan.threads) {
+    rows = round_up(rows / 2, group_rows);
+  }
+  plan.tile.rows = rows;
+}
+
+ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan) {
+  ForwardSizes sizes;
+  sizes.tile_rows = static_cast<int>(plan.tile.rows);
+  sizes.tile_keys = static_cast<int>(plan.tile.keys);
+  sizes.row_tiles = (p.s_q + sizes.tile_rows - 1) / sizes.tile_rows;
+  sizes.key_groups = (p.s_kv + group_keys - 1) / group_keys;
+  sizes.d_units = (p.d + form.unit_elements - 1) / form.unit_elements;
+  sizes.o_stride = round_up(p.d_v, form.lanes);
+  const DType packed = form.unit_elements == 2 ? DType::bfloat16
+                       : form.real_bytes == 8  ? DType::float64
+                                               : DType::float32;
+  sizes.v_in_place = form.unit_elements == 1 && p.v.dtype == packed && p.v.strides[3] == 1 &&
+                     sizes.o_stride == p.d_v;
+  const std::int64_t keys = sizes.key_groups * group_keys;
+  sizes.packed_k_bytes = round_up(keys * sizes.d_units * form.unit_bytes, 64);
+  sizes.packed_v_bytes =
+      sizes.v_in_place ? 0
+                       : round_up(keys / form.unit_elements * sizes.o_stride * form.unit_bytes, 64);
+  const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
+  const std::int64_t head_bytes =
+      std::max<std::int64_t>(sizes.packed_k_bytes + sizes.packed_v_bytes, 1);
+  sizes.wave_heads = std::clamp<std::int64_t>(
+      (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes, 1, heads);
+  sizes.scratch = scratch_map(sizes, form);
+  sizes.v_offset = sizes.wave_heads * sizes.packed_k_bytes;
+  sizes.scratch_offset = sizes.v_offset + sizes.wave_heads * sizes.packed_v_bytes;
+  sizes.workspace_bytes = sizes.scratch_offset + plan.threads * sizes.scratch.bytes;
+  return sizes;
+}
+
+}  // namespace onepass::cpu

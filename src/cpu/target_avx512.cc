@@ -1,0 +1,42 @@
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cpu/forward.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(                                                    \
+    __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))), \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#endif
+namespace onepass::cpu::avx512 {
+#include "cpu/portable.inl"
+
+#include "cpu/avx512.inl"
+
+#include "cpu/forward.inl"
+
+constexpr ForwardKernels float32 = forward_kernels_of<F32>();
+constexpr ForwardKernels float64 = forward_kernels_of<F64>();
+constexpr Target target{.float32 = &float32, .float64 = &float64};
+}  // namespace onepass::cpu::avx512
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace onepass::cpu {
+const Target* target_avx512() { return &avx512::target; }
+}  // namespace onepass::cpu
+#else
+namespace onepass::cpu {
+const Target* target_avx512() { return nullptr; }
+}  // namespace onepass::cpu
+#endif

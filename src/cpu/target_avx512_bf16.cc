@@ -1,0 +1,43 @@
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cpu/forward.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(                                                               \
+    __attribute__((target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))), \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512bf16,avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+#endif
+namespace onepass::cpu::avx512_bf16 {
+#include "cpu/portable.inl"
+
+#include "cpu/avx512.inl"
+
+#include "cpu/avx512_bf16.inl"
+
+#include "cpu/forward.inl"
+
+constexpr ForwardKernels bfloat16_pairs = forward_kernels_of<Bf16Pairs>();
+constexpr Target target{.bfloat16_pairs = &bfloat16_pairs};
+}  // namespace onepass::cpu::avx512_bf16
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace onepass::cpu {
+const Target* target_avx512_bf16() { return &avx512_bf16::target; }
+}  // namespace onepass::cpu
+#else
+namespace onepass::cpu {
+const Target* target_avx512_bf16() { return nullptr; }
+}  // namespace onepass::cpu
+#endif

@@ -1,0 +1,22 @@
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cpu/forward.h"
+
+namespace onepass::cpu {
+namespace baseline {
+#include "cpu/portable.inl"
+
+#include "cpu/baseline.inl"
+
+#include "cpu/forward.inl"
+
+constexpr ForwardKernels float32 = forward_kernels_of<F32>();
+constexpr ForwardKernels float64 = forward_kernels_of<F64>();
+constexpr Target target{.float32 = &float32, .float64 = &float64};
+}  // namespace baseline
+
+const Target* target_baseline() { return &baseline::target; }
+
+}  // namespace onepass::cpu

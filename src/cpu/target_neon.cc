@@ -1,0 +1,29 @@
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "cpu/forward.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+
+namespace onepass::cpu::neon {
+#include "cpu/portable.inl"
+
+#include "cpu/neon.inl"
+
+#include "cpu/forward.inl"
+
+constexpr ForwardKernels float32 = forward_kernels_of<F32>();
+constexpr ForwardKernels float64 = forward_kernels_of<F64>();
+constexpr Target target{.float32 = &float32, .float64 = &float64};
+}  // namespace onepass::cpu::neon
+
+namespace onepass::cpu {
+const Target* target_neon() { return &neon::target; }
+}  // namespace onepass::cpu
+#else
+namespace onepass::cpu {
+const Target* target_neon() { return nullptr; }
+}  // namespace onepass::cpu
+#endif
