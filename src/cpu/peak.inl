@@ -13,7 +13,6 @@ double multiply_only(std::int64_t rounds, void* memory) {
 #pragma GCC unroll 4
       for (int c = 0; c < vecs; ++c) block.sum[r][c] = F::dot(a, b[c], block.sum[r][c]);
     }
-    asm volatile("" ::: "memory");
   }
   typename F::vec sum{};
   for (int r = 0; r < group_rows; ++r) {
