@@ -1,5 +1,8 @@
 """Kinds of arrays, strides and dtypes."""
 
+import sys
+import types
+
 import numpy as np
 import onepass
 import pytest
@@ -148,3 +151,21 @@ def test_jax(name):
     expected, expected_lse = onepass.attention(*arrays, return_lse=True)
     assert_array_equal(np.asarray(o), expected)
     assert_array_equal(np.asarray(lse), expected_lse)
+
+
+def test_tensors_that_make_their_like(monkeypatch):
+    """What PyTorch's tensors offer, `new_empty`, by a stand-in: the real one is tested above."""
+
+    class Tensor(Foreign):
+        def new_empty(self, shape, dtype):
+            return Tensor(np.empty(shape, dtype))
+
+    torch = types.ModuleType("torch")
+    torch.float32, torch.float64 = np.float32, np.float64
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    q, k, v = inputs(2, 5, 9, 2, 1, 8, dtype=np.float16)
+    o, lse = onepass.attention(*map(Tensor, (q, k, v)), return_lse=True, out_dtype=np.float32)
+    assert isinstance(o, Tensor) and isinstance(lse, Tensor)
+    expected, expected_lse = onepass.attention(q, k, v, return_lse=True, out_dtype=np.float32)
+    assert_array_equal(o.array, expected)
+    assert_array_equal(lse.array, expected_lse)
