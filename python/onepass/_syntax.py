@@ -8,7 +8,7 @@ A tree node is a tuple ``(kind, column, ...)`` with the 1-based column where it 
 import re
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
+    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<op><=|>=|==|!=|//|[-+*/%<>!&|?:(),\[\]=]))",
     re.ASCII,

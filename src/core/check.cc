@@ -85,6 +85,7 @@ Status shape(std::string_view argument, const TensorView& view,
 }
 
 Status writable(std::string_view argument, const TensorView& view) {
+  if (view.elements() == 0) return {};
   for (int dim = 0; dim < view.rank; ++dim) {
     if (view.shape[dim] > 1 && view.strides[dim] == 0) {
       return Status::invalid(start(argument) + "stride 0 in dim " + std::to_string(dim) +

@@ -1,5 +1,7 @@
 """Random expressions of the language, typed so that every one of them is legal."""
 
+import re
+
 import numpy as np
 
 _SIDES = ("q", "k", "row", "col")
@@ -27,28 +29,23 @@ def random_args(rng):
 
 
 class Writer:
-    """Writes random text of a wanted type; `used` collects the arguments it mentions."""
+    """Writes random text of a wanted type."""
 
     def __init__(self, rng, kind):
         self.rng = rng
         self.kind = kind
-        self.used = set()
 
     def pick(self, choices):
         return choices[self.rng.integers(len(choices))]
 
-    def argument(self, name):
-        self.used.add(name)
-        return name
-
     def array(self, base, depth):
         rank = int(self.rng.integers(1, 5))
         indices = ", ".join(self.integer(min(depth, 1)) for _ in range(rank))
-        return f"{self.argument(f'{base}{rank}')}[{indices}]"
+        return f"{base}{rank}[{indices}]"
 
     def boolean(self, depth):
         if depth <= 0:
-            return self.pick(("true", "false", "causal", self.argument("flag"), "k <= q"))
+            return self.pick(("true", "false", "causal", "flag", "k <= q"))
         form = self.rng.integers(9)
         if form < 2:
             return f"({self.boolean(depth - 1)} {self.pick('&|')} {self.boolean(depth - 1)})"
@@ -77,7 +74,7 @@ class Writer:
                 return self.pick(_NAMES)
             if form < 7:
                 return str(self.rng.integers(0, 20))
-            return self.argument(self.pick(("count", "scalar")))
+            return self.pick(("count", "scalar"))
         form = self.rng.integers(8)
         if form < 4:
             op = self.pick(("+", "-", "*", "//", "%"))
@@ -98,12 +95,12 @@ class Writer:
         if form == 0:
             return self.pick(_NAMES)
         if form == 1:
-            return self.argument(self.pick(("count", "scalar")))
+            return self.pick(("count", "scalar"))
         return str(self.rng.integers(1, 20)) if form == 2 else self.array("ints", 0)
 
     def real(self, depth):
         if depth <= 0:
-            leaves = ["0.5", "1e-1", "2.25", ".75", self.argument("slope")]
+            leaves = ["0.5", "1e-1", "2.25", "slope"]
             return self.pick(leaves + ["s"] * 6 if self.kind == "score" else leaves)
         form = self.rng.integers(9)
         if form < 4:
@@ -124,14 +121,17 @@ class Writer:
 
 
 def random_mask(rng, depth=3):
-    """(text, names of the arguments it reads)"""
-    writer = Writer(rng, "mask")
-    return writer.boolean(depth), writer.used
+    return Writer(rng, "mask").boolean(depth)
 
 
 def random_score(rng, depth=3):
-    writer = Writer(rng, "score")
-    return f"s + {writer.real(depth)}", writer.used
+    return "s + " + Writer(rng, "score").real(depth)
+
+
+def mentioned(args, *texts):
+    """Those arguments that the texts name; the library refuses others."""
+    words = set(re.findall(r"\w+", " ".join(texts)))
+    return {name: value for name, value in args.items() if name in words}
 
 
 def random_problem(rng):
@@ -143,13 +143,11 @@ def random_problem(rng):
     q = rng.integers(-3, 4, (b, s_q, h_q, d)).astype(np.float64)
     k = rng.integers(-3, 4, (b, s_kv, h_kv, d)).astype(np.float64)
     v = rng.normal(size=(b, s_kv, h_kv, d_v))
-    mask, used = random_mask(rng) if rng.random() < 0.9 else ("full", set())
+    mask = random_mask(rng) if rng.random() < 0.9 else "full"
     options = {"mask": mask, "scale": float(rng.choice([0.5, 0.25, -0.5, 0.0]))}
     if rng.random() < 0.6:
-        options["score"], more = random_score(rng)
-        used = used | more
-    args = random_args(rng)
-    options["args"] = {name: args[name] for name in sorted(used)}
+        options["score"] = random_score(rng)
+    options["args"] = mentioned(random_args(rng), mask, options.get("score", ""))
     if rng.random() < 0.3:
         options["align"] = "top_left"
     if rng.random() < 0.3:
