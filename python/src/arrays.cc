@@ -48,6 +48,18 @@ bool is_numpy_bfloat16(nb::handle object) {
          text_of(object.attr("dtype")) == "bfloat16";
 }
 
+// Some libraries export memory by DLPack as if it were writable and know better when asked so.
+bool is_read_only(nb::handle object) {
+  if (!PyObject_CheckBuffer(object.ptr())) return false;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(object.ptr(), &buffer, PyBUF_WRITABLE | PyBUF_STRIDES) != 0) {
+    PyErr_Clear();
+    return true;
+  }
+  PyBuffer_Release(&buffer);
+  return false;
+}
+
 template <class NdArray>
 Array import_array(const std::string& argument, nb::handle object, const char* wanted) {
   Array array{nb::borrow(object), nb::borrow(object), {}};
@@ -136,8 +148,10 @@ Array read_array(const std::string& argument, nb::handle object) {
 }
 
 Array write_array(const std::string& argument, nb::handle object) {
-  return import_array<nb::ndarray<>>(argument, object,
-                                     "a writable array (NumPy, or anything with __dlpack__)");
+  const char* wanted = "a writable array (NumPy, or anything with __dlpack__)";
+  Array array = import_array<nb::ndarray<>>(argument, object, wanted);
+  if (!is_read_only(is_numpy_bfloat16(object) ? array.owner[0] : object)) return array;
+  throw Error(Status::type_error(argument + ": read-only; " + wanted + " is allowed; copy it"));
 }
 
 Array read_optional(const std::string& argument, nb::handle object) {
@@ -161,7 +175,7 @@ Array make_like(const Array& like, DType dtype, std::span<const std::int64_t> sh
   } else {
     made = nb::module_::import_("numpy").attr("empty")(tuple_of(shape), numpy_dtype(dtype));
   }
-  return write_array("out", made);
+  return import_array<nb::ndarray<>>("out", made, "an array");
 }
 
 nb::object finish(const Array& like, const Array& made) {

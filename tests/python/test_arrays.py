@@ -151,6 +151,8 @@ def test_jax(name):
     expected, expected_lse = onepass.attention(*arrays, return_lse=True)
     assert_array_equal(np.asarray(o), expected)
     assert_array_equal(np.asarray(lse), expected_lse)
+    with pytest.raises(TypeError, match="^out: read-only"):
+        onepass.attention(*arrays, out=o)  # immutable
 
 
 def test_tensors_that_make_their_like(monkeypatch):
