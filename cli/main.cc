@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_run(app, exit_code);
   add_generate(app, exit_code);
+  add_learn(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,5 +11,6 @@ namespace onepass::cli {
 /// Error for what it cannot do, and may lower exit_code's 0 to 1 where it ran and something failed.
 void add_run(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
+void add_learn(CLI::App& app, int& exit_code);
 
 }  // namespace onepass::cli
