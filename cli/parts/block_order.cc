@@ -8,6 +8,7 @@ namespace {
 
 constexpr int grid_px = 320;
 constexpr int margin_px = 48;
+constexpr int title_px = 400;  // what a panel's title needs
 
 // Formats into a std::string.
 template <class... T>
@@ -15,6 +16,11 @@ std::string format(const char* pattern, T... values) {
   char text[512];
   std::snprintf(text, sizeof text, pattern, values...);
   return text;
+}
+
+// A colour channel on the way from early to late.
+int between(int early, int late, double time) {
+  return early + static_cast<int>((late - early) * time);
 }
 
 std::string escaped(const std::string& text) {
@@ -61,8 +67,9 @@ std::string draw_panel(const BlockPanel& panel, double left, double cell_px, std
     const double time = static_cast<double>(step) / steps;
     svg += format(
         "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-        "fill=\"hsl(210 70%% %.0f%%)\" stroke=\"#fff\"/>\n",
-        x, y, cell_px, cell_px, 88 - 48 * time);
+        "fill=\"#%02x%02x%02x\" stroke=\"#fff\"/>\n",
+        x, y, cell_px, cell_px, between(214, 24, time), between(229, 92, time),
+        between(245, 160, time));
     if (cell_px >= 24) {
       svg += label(x + cell_px / 2, y + cell_px / 2 + 4, 11, "middle", std::to_string(step + 1),
                    time > 0.5 ? "#fff" : "#123");
@@ -79,7 +86,7 @@ std::string draw_block_order(const std::vector<BlockPanel>& panels, std::int64_t
                              std::int64_t k_blocks) {
   const double longest = static_cast<double>(std::max({q_blocks, k_blocks, std::int64_t{1}}));
   const double cell_px = std::min(48.0, grid_px / longest);
-  const double panel_px = grid_px + margin_px;
+  const double panel_px = std::max(grid_px + margin_px, title_px);
   std::string body;
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const double left = margin_px + static_cast<double>(i) * panel_px;
