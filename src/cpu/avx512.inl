@@ -2,6 +2,9 @@
 // Zero-masking forms under a full mask stand for the plain ones, whose undefined pass-through
 // operand makes GCC 12 warn; the instructions are the same.
 
+// For the evaluator's elementary functions.
+constexpr bool fused_multiply_add = true;
+
 struct F32 : Portable<F32, float, 64> {
   static constexpr int block_vecs = 4;
   static constexpr __mmask16 all = 0xFFFF;

@@ -9,6 +9,11 @@ struct Bf16Pairs : F32 {
   static vec dot(vec a, vec b, vec sum) {
     return _mm512_dpbf16_ps(sum, (__m512bh)(a), (__m512bh)(b));
   }
+  static vec load_visible(const unit* v, const std::uint8_t* hidden) {
+    const unsigned halves = (hidden[0] ? 0U : 0xFFFFU) | (hidden[1] ? 0U : 0xFFFF0000U);
+    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(load(v)),
+                                                _mm512_set1_epi32(static_cast<int>(halves))));
+  }
   static void store_weights(float* row, std::int64_t col, vec p0, vec p1) {
     const auto pairs = _mm512_cvtne2ps_pbh(p1, p0);
     __builtin_memcpy(reinterpret_cast<std::byte*>(row) + col * 2, &pairs, sizeof pairs);

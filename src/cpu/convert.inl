@@ -11,12 +11,12 @@ struct Brain {
   std::uint16_t bits;
 };
 
-inline float float_of(std::uint32_t bits) {
+inline float float_from_raw(std::uint32_t bits) {
   float x;
   __builtin_memcpy(&x, &bits, sizeof x);
   return x;
 }
-inline std::uint32_t bits_of(float x) {
+inline std::uint32_t raw_bits(float x) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
   return bits;
@@ -24,14 +24,14 @@ inline std::uint32_t bits_of(float x) {
 
 inline float widen(float x) { return x; }
 inline double widen(double x) { return x; }
-inline float widen(Brain x) { return float_of(std::uint32_t{x.bits} << 16); }
+inline float widen(Brain x) { return float_from_raw(std::uint32_t{x.bits} << 16); }
 inline float widen(Half x) {
   // Exponent and mantissa moved into place, rebiased by a multiplication that also makes
   // subnormals right; infinities and NaN get the full exponent.
   const std::uint32_t magnitude = std::uint32_t{x.bits & 0x7FFFU} << 13;
-  const float scaled = float_of(magnitude) * 0x1p112F;
+  const float scaled = float_from_raw(magnitude) * 0x1p112F;
   const std::uint32_t special = magnitude >= 0x0F800000U ? 0x7F800000U : 0U;
-  return float_of(bits_of(scaled) | special | std::uint32_t{x.bits & 0x8000U} << 16);
+  return float_from_raw(raw_bits(scaled) | special | std::uint32_t{x.bits & 0x8000U} << 16);
 }
 
 // Round to nearest even, NaN stays NaN.
@@ -40,17 +40,17 @@ inline void narrow(double x, double* to) { *to = x; }
 inline void narrow(float x, float* to) { *to = x; }
 inline void narrow(float x, double* to) { *to = x; }
 inline void narrow(float x, Brain* to) {
-  const std::uint32_t bits = bits_of(x);
+  const std::uint32_t bits = raw_bits(x);
   const std::uint32_t rounded = (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16;
   to->bits = static_cast<std::uint16_t>(x != x ? bits >> 16 | 0x40U : rounded);
 }
 inline void narrow(float x, Half* to) {
-  const std::uint32_t bits = bits_of(x), sign = bits >> 16 & 0x8000U;
+  const std::uint32_t bits = raw_bits(x), sign = bits >> 16 & 0x8000U;
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
   // Normal results: rebias and round in integers (a carry into infinity is right). Subnormal ones:
   // adding 1/2 leaves the rounded multiple of 2^-24 in the low bits.
   const std::uint32_t normal = (magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1U)) >> 13;
-  const std::uint32_t tiny = bits_of(float_of(magnitude) + 0.5F) - 0x3F000000U;
+  const std::uint32_t tiny = raw_bits(float_from_raw(magnitude) + 0.5F) - 0x3F000000U;
   std::uint32_t half = magnitude < 0x38800000U ? tiny : normal;
   half = magnitude >= 0x477FF000U ? 0x7C00U : half;
   half = magnitude > 0x7F800000U ? 0x7E00U : half;

@@ -45,6 +45,8 @@ struct ScratchMap {
   std::int64_t used_max_log2 = 0;  // reals [tile_rows]: what the exponents subtract; finite
   std::int64_t alpha = 0;          // reals [tile_rows]: factor of what was summed before
   std::int64_t rows = 0;           // units: rows on their way into a packed panel
+  std::int64_t mask = 0;           // the mask's evaluator
+  std::int64_t score = 0;          // the score's evaluator
   std::int64_t bytes = 0;          // of one thread
 };
 
@@ -59,8 +61,10 @@ struct ForwardSizes {
   std::int64_t packed_v_bytes = 0;
   std::int64_t wave_heads = 0;  // key/value heads packed at a time, over all sequences
   ScratchMap scratch;
-  // Workspace: packed K, packed V, scratch of each thread; offsets in bytes.
-  std::int64_t v_offset = 0, scratch_offset = 0, workspace_bytes = 0;
+  std::int64_t scopes_per_head = 1;  // records (scopes.h) of a key/value head
+  std::int64_t scope_bytes = 0;      // of one record
+  // Workspace: packed K, packed V, scopes, scratch of each thread; offsets in bytes.
+  std::int64_t v_offset = 0, scopes_offset = 0, scratch_offset = 0, workspace_bytes = 0;
 };
 
 struct ForwardCall {
@@ -71,6 +75,10 @@ struct ForwardCall {
   // Exponent of a weight: score * weight_log2 - max. The rest of the scale's sign and size is in Q.
   double q_factor = 1.0;
   double weight_log2 = 1.0;
+  double score_scale = 1.0;  // product of q and k to the logit that a score expression sees
+  const Problem* problem = nullptr;
+  const lang::Program* mask = nullptr;   // null = every key is visible
+  const lang::Program* score = nullptr;  // null = the logit itself
   ForwardSizes sizes;
   std::byte* workspace = nullptr;
   std::int64_t first_head = 0;  // of the wave, counted over (b, h_kv)

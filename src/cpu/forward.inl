@@ -6,3 +6,6 @@
 #include "cpu/peak.inl"
 #include "cpu/softmax.inl"
 #include "cpu/tile.inl"
+
+#include "cpu/isolate.inl"
+#include "cpu/item.inl"

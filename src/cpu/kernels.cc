@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
 #include "cpu/sizes.h"
 #include "cpu/targets.h"
 #include "cpu/threads.h"
@@ -24,9 +25,15 @@ Strided strided(const TensorView& view) {
 }
 
 /// Weights are 2^(weight_log2 * score - max): weight_log2 is positive, so that the largest score
-/// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead.
+/// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead. A score
+/// expression takes the logit in natural units.
 void split_scale(const Problem& p, ForwardCall& call) {
   constexpr double log2_e = 1.4426950408889634074;
+  if (p.has_score) {
+    call.weight_log2 = log2_e;
+    call.score_scale = p.scale;
+    return;
+  }
   call.weight_log2 = std::abs(p.scale) * log2_e;
   call.q_factor = p.scale < 0 ? -1.0 : 1.0;
   const double smallest = p.dtype == DType::float64 ? DBL_MIN : FLT_MIN;
@@ -50,6 +57,9 @@ ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* work
     call.sink = strided(p.sink);
     call.sink.h = p.sink.strides[0];
   }
+  call.problem = &p;
+  call.mask = p.has_mask ? &p.mask : nullptr;
+  call.score = p.has_score ? &p.score : nullptr;
   split_scale(p, call);
   call.sizes = sizes;
   call.workspace = static_cast<std::byte*>(workspace);
@@ -68,8 +78,6 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
   if (!cpu::forward_kernels(isa, p.dtype)) {
     return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
   }
-  if (p.has_mask) return "mask: not in this kernel yet";
-  if (p.has_score) return "score: not in this kernel yet";
   if (p.dropout.p > 0.0) return "dropout: not in the CPU forward yet";
   return {};
 }
@@ -89,6 +97,10 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   const std::int64_t heads = p.b * p.h_kv;
   for (call.first_head = 0; call.first_head < heads; call.first_head += sizes.wave_heads) {
     call.heads = std::min(sizes.wave_heads, heads - call.first_head);
+    const auto prepare = [&](std::int64_t item, int) { prepare_scope(call, item); };
+    if (call.mask || call.score) {
+      parallel_for(plan.threads, call.heads * sizes.scopes_per_head, prepare);
+    }
     const auto pack = [&](std::int64_t item, int thread) { kernels.pack(call, item, thread); };
     parallel_for(plan.threads, call.heads * sizes.key_groups, pack);
     const auto run = [&](std::int64_t item, int thread) { kernels.run(call, item, thread); };

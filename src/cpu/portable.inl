@@ -49,6 +49,8 @@ struct Portable {
   // Operand units of the two products.
   static vec broadcast(const unit* a) { return set1(*a); }
   static vec dot(vec a, vec b, vec sum) { return Self::fma(a, b, sum); }
+  /// A unit row of V; of a pair, only the halves of visible keys.
+  static vec load_visible(const unit* v, const std::uint8_t*) { return load(v); }
   /// Weights of columns col .. col + 2 * lanes, over the scores of the same row.
   static void store_weights(Real* row, std::int64_t col, vec p0, vec p1) {
     store(row + col, p0);

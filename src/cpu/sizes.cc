@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "cpu/scopes.h"
 #include "cpu/tiles.h"
+#include "lang/evaluate.h"
 
 namespace onepass::cpu {
 namespace {
@@ -17,7 +19,7 @@ std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-ScratchMap scratch_map(const ForwardSizes& sizes, const Form& form) {
+ScratchMap scratch_map(const Problem& p, const ForwardSizes& sizes, const Form& form) {
   ScratchMap map;
   const std::int64_t rows = sizes.tile_rows;
   const auto take = [&map](std::int64_t bytes) {
@@ -37,6 +39,8 @@ ScratchMap scratch_map(const ForwardSizes& sizes, const Form& form) {
   map.alpha = take(rows * form.real_bytes);
   const std::int64_t key_rows = form.lanes * round_up(sizes.d_units, form.lanes);
   map.rows = take(std::max(key_rows, sizes.o_stride) * form.unit_bytes);
+  map.mask = take(p.has_mask ? lang::evaluator_scratch_bytes(p.mask) : 0);
+  map.score = take(p.has_score ? lang::evaluator_scratch_bytes(p.score) : 0);
   return map;
 }
 
@@ -77,14 +81,18 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   sizes.packed_v_bytes =
       sizes.v_in_place ? 0
                        : round_up(keys / form.unit_elements * sizes.o_stride * form.unit_bytes, 64);
+  sizes.scopes_per_head = scopes_per_head(p);
+  sizes.scope_bytes = scope_bytes(p);
   const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
-  const std::int64_t head_bytes =
-      std::max<std::int64_t>(sizes.packed_k_bytes + sizes.packed_v_bytes, 1);
+  const std::int64_t head_bytes = std::max<std::int64_t>(
+      sizes.packed_k_bytes + sizes.packed_v_bytes + sizes.scopes_per_head * sizes.scope_bytes, 1);
   sizes.wave_heads = std::clamp<std::int64_t>(
       (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes, 1, heads);
-  sizes.scratch = scratch_map(sizes, form);
+  sizes.scratch = scratch_map(p, sizes, form);
   sizes.v_offset = sizes.wave_heads * sizes.packed_k_bytes;
-  sizes.scratch_offset = sizes.v_offset + sizes.wave_heads * sizes.packed_v_bytes;
+  sizes.scopes_offset = sizes.v_offset + sizes.wave_heads * sizes.packed_v_bytes;
+  sizes.scratch_offset =
+      sizes.scopes_offset + sizes.wave_heads * sizes.scopes_per_head * sizes.scope_bytes;
   sizes.workspace_bytes = sizes.scratch_offset + plan.threads * sizes.scratch.bytes;
   return sizes;
 }

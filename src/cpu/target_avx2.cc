@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
+#include "cpu/walk.h"
+#include "lang/machine.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -17,6 +20,8 @@ namespace onepass::cpu::avx2 {
 #include "cpu/portable.inl"
 
 #include "cpu/avx2.inl"
+
+#include "lang/evaluate.inl"
 
 #include "cpu/forward.inl"
 

@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
+#include "cpu/walk.h"
+#include "lang/machine.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,6 +22,8 @@ namespace onepass::cpu::avx512 {
 #include "cpu/portable.inl"
 
 #include "cpu/avx512.inl"
+
+#include "lang/evaluate.inl"
 
 #include "cpu/forward.inl"
 

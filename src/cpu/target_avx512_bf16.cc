@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
+#include "cpu/walk.h"
+#include "lang/machine.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -21,6 +24,8 @@ namespace onepass::cpu::avx512_bf16 {
 #include "cpu/avx512.inl"
 
 #include "cpu/avx512_bf16.inl"
+
+#include "lang/evaluate.inl"
 
 #include "cpu/forward.inl"
 

@@ -3,12 +3,17 @@
 #include <utility>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
+#include "cpu/walk.h"
+#include "lang/machine.h"
 
 namespace onepass::cpu {
 namespace baseline {
 #include "cpu/portable.inl"
 
 #include "cpu/baseline.inl"
+
+#include "lang/evaluate.inl"
 
 #include "cpu/forward.inl"
 

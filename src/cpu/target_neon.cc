@@ -3,6 +3,9 @@
 #include <utility>
 
 #include "cpu/forward.h"
+#include "cpu/scopes.h"
+#include "cpu/walk.h"
+#include "lang/machine.h"
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -11,6 +14,8 @@ namespace onepass::cpu::neon {
 #include "cpu/portable.inl"
 
 #include "cpu/neon.inl"
+
+#include "lang/evaluate.inl"
 
 #include "cpu/forward.inl"
 

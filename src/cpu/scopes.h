@@ -1,0 +1,31 @@
+// What the kernels must know of each (sequence, head) before its tiles are classified.
+#pragma once
+
+#include <cstdint>
+
+#include "core/problem.h"
+#include "cpu/forward.h"
+#include "lang/summaries.h"
+
+namespace onepass::cpu {
+
+/// Shared by all heads of a group unless an expression varies with the head.
+struct ScopeRecord {
+  lang::Summaries summaries;
+  bool mask_int32 = false;  // lang::fits_int32
+  bool score_int32 = false;
+};
+
+/// Records for each key/value head: 1, or the whole group.
+std::int64_t scopes_per_head(const Problem& problem);
+
+/// Bytes of a record with its summaries; a multiple of 64.
+std::int64_t scope_bytes(const Problem& problem);
+
+/// Makes record `item` of the wave in its place in the workspace.
+void prepare_scope(const ForwardCall& call, std::int64_t item);
+
+/// The record of the query head `query_head` of the wave.
+const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t query_head);
+
+}  // namespace onepass::cpu

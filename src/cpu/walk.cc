@@ -1,0 +1,60 @@
+#include "cpu/walk.h"
+
+#include <algorithm>
+
+#include "lang/tile_walk.h"
+
+namespace onepass::cpu {
+namespace {
+
+struct Column {
+  const lang::Classifier& classifier;
+  RowRange rows;
+  std::int64_t key_begin, key_end;
+  int key_group;
+  lang::TileKind (*kinds)[max_key_groups];
+};
+
+// Row groups [first, last) against one group of keys: at once, then in halves where undecided.
+void classify_column(const Column& c, int first, int last) {
+  const std::int64_t begin = c.rows.row_begin + std::int64_t{first} * group_rows;
+  const std::int64_t end =
+      std::min(c.rows.row_begin + std::int64_t{last} * group_rows, c.rows.row_end);
+  const lang::TileKind kind = c.classifier.classify({begin, end, c.key_begin, c.key_end});
+  if (kind == lang::TileKind::partial && last - first > 1) {
+    const int middle = first + (last - first) / 2;
+    classify_column(c, first, middle);
+    classify_column(c, middle, last);
+    return;
+  }
+  for (int group = first; group < last; ++group) c.kinds[group][c.key_group] = kind;
+}
+
+}  // namespace
+
+void walk_keys(const lang::Classifier* classifier, RowRange rows, std::int64_t s_kv,
+               std::int64_t tile_keys, void* context, VisitKeys visit) {
+  if (classifier) {
+    lang::for_each_tile(*classifier, rows.row_begin, rows.row_end, 0, s_kv, tile_keys,
+                        [&](std::int64_t begin, std::int64_t end, lang::TileKind kind) {
+                          visit(context, begin, end, kind == lang::TileKind::full);
+                        });
+    return;
+  }
+  for (std::int64_t begin = 0; begin < s_kv; begin += tile_keys) {
+    visit(context, begin, std::min(begin + tile_keys, s_kv), true);
+  }
+}
+
+void classify_groups(const lang::Classifier& classifier, RowRange rows, std::int64_t key_begin,
+                     std::int64_t key_end, lang::TileKind (*kinds)[max_key_groups]) {
+  const auto row_groups =
+      static_cast<int>((rows.row_end - rows.row_begin + group_rows - 1) / group_rows);
+  int key_group = 0;
+  for (std::int64_t begin = key_begin; begin < key_end; begin += group_keys, ++key_group) {
+    const std::int64_t end = std::min(begin + group_keys, key_end);
+    classify_column({classifier, rows, begin, end, key_group, kinds}, 0, row_groups);
+  }
+}
+
+}  // namespace onepass::cpu
