@@ -5,7 +5,7 @@
 #   make sanitize      the C++ and program tests under AddressSanitizer and UBSan
 #   make fuzz          the fuzz targets, FUZZ_SECONDS each (default 60)
 #   make format        formats every C++ file; make check-format only looks
-.PHONY: build demo test sanitize fuzz format check-format setup setup-test clean
+.PHONY: build demo test sanitize fuzz format check-format clean
 .DEFAULT_GOAL := build
 MAKEFLAGS += --no-print-directory
 
@@ -14,28 +14,26 @@ export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 CONFIGURE := cmake --log-level=WARNING --preset
-RELEASE := $(CONFIGURE) release -DONEPASS_TESTS=OFF \
-           -DONEPASS_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
+MODEL ?= $(wildcard ../shared/data/stories260K)
 
-setup:
+build:
 	@tools/setup.sh build
-
-setup-test:
-	@tools/setup.sh test
-
-build: setup
-	@$(RELEASE)
+	@$(CONFIGURE) release -DONEPASS_TESTS=OFF \
+	  -DONEPASS_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@cmake --build --preset release
 
-demo: setup
-	@$(RELEASE)
+demo:
+	@tools/setup.sh program
+	@$(CONFIGURE) release -DONEPASS_TESTS=OFF
 	@cmake --build --preset release --target onepass_cli
-	@tools/demo.sh
+	@build/release/bin/onepass demo --text README.md $(if $(MODEL),--model $(MODEL))
 
-test: setup-test
+test:
+	@tools/setup.sh test
 	@tools/test.sh
 
-sanitize: setup-test
+sanitize:
+	@tools/setup.sh test
 	@$(CONFIGURE) dev
 	@cmake --build --preset dev
 	@ctest --preset dev
@@ -44,7 +42,8 @@ fuzz:
 	@tools/setup.sh fuzz
 	@tools/fuzz.sh
 
-format check-format: setup
+format check-format:
+	@tools/setup.sh build
 	@tools/format.sh $@
 
 clean:

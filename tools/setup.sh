@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes this machine ready: `tools/setup.sh build` for the library, program and Python module, `test`
-# for the tests too, `fuzz` for the fuzz targets. Installs what is missing where it can (Debian, as
-# root or with sudo), else says what to install. Says nothing and takes no time when all is there.
+# Makes this machine ready: `tools/setup.sh program` for the library and the program, `build` for the
+# Python module too, `test` for the tests too, `fuzz` for the fuzz targets. Installs what is missing
+# where it can (Debian, as root or with sudo), else says what to install. Says nothing and takes no
+# time when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,9 +43,11 @@ missing_packages() {
   command -v ninja >/dev/null || echo ninja-build
   has_header CLI/CLI.hpp || echo libcli11-dev
   has_header xtensor/xnpy.hpp || has_header xtensor/io/xnpy.hpp || echo libxtensor-dev
-  [ -n "$(choose_python)" ] || echo python3 python3-venv python3-dev
   if [ "$1" = fuzz ]; then
     fuzzer_ready || echo clang libclang-rt-dev
+  fi
+  if [ "$1" = build ] || [ "$1" = test ]; then
+    [ -n "$(choose_python)" ] || echo python3 python3-venv python3-dev
   fi
   if [ "$1" = test ]; then
     has_header gtest/gtest.h || echo libgtest-dev
@@ -81,8 +84,8 @@ need_packages() {
   [ -n "$missing" ] || return 0
   say "missing here: $missing; these must be installed first"
   say "on Debian or Ubuntu, as root: apt-get install $missing"
-  say "elsewhere: g++ >= 11, CMake >= 3.25, Ninja, CLI11, xtensor, Python >= 3.9 with headers;" \
-    "for the tests GoogleTest, pkg-config, qemu-user and g++ for aarch64; for fuzzing clang"
+  say "elsewhere: g++ >= 11, CMake >= 3.25, Ninja, CLI11, xtensor; for the module Python >= 3.9 with" \
+    "headers; for the tests GoogleTest, pkg-config, qemu-user, g++ for aarch64; for fuzzing clang"
   exit 1
 }
 
@@ -102,6 +105,7 @@ need_venv() {
 }
 
 case "${1:-}" in
-  build | test | fuzz) need_packages "$1"; need_venv ;;
-  *) say "unknown argument \"${1:-}\"; build, test or fuzz is allowed"; exit 2 ;;
+  program | fuzz) need_packages "$1" ;;
+  build | test) need_packages "$1"; need_venv ;;
+  *) say "unknown argument \"${1:-}\"; program, build, test or fuzz is allowed"; exit 2 ;;
 esac
