@@ -1,0 +1,81 @@
+#include "cli/parts/case.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "cli/parts/argument_value.h"
+#include "cli/parts/convert.h"
+#include "cli/parts/random.h"
+
+namespace onepass::cli {
+namespace {
+
+Start start_of(const LineStart& start, std::vector<Array>& arrays) {
+  if (!start.per_sequence) return start.numbers.front();
+  const std::int64_t shape[] = {static_cast<std::int64_t>(start.numbers.size())};
+  arrays.push_back(zeros(DType::int64, shape));
+  std::copy(start.numbers.begin(), start.numbers.end(), arrays.back().data<std::int64_t>());
+  return arrays.back().view;
+}
+
+}  // namespace
+
+void fill_normal(const TensorView& contiguous, std::uint64_t seed) {
+  Random random(seed);
+  const std::int64_t elements = contiguous.elements();
+  for (std::int64_t i = 0; i < elements; i += 2) {  // Box and Muller 1958: two values at a time
+    const double radius = std::sqrt(-2.0 * std::log(1.0 - random.uniform()));
+    const double angle = 2.0 * std::numbers::pi * random.uniform();
+    store(contiguous.dtype, contiguous.data, i, radius * std::cos(angle));
+    if (i + 1 < elements) {
+      store(contiguous.dtype, contiguous.data, i + 1, radius * std::sin(angle));
+    }
+  }
+}
+
+Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
+  Case made;
+  std::uint64_t stream = seed << 8;
+  const auto tensor = [&](DType dtype, std::initializer_list<std::int64_t> shape, bool filled) {
+    ++stream;
+    if (!with_tensors) return TensorView(nullptr, dtype, shape);
+    made.arrays.push_back(zeros(dtype, {shape.begin(), shape.size()}));
+    if (filled) fill_normal(made.arrays.back().view, stream);
+    return made.arrays.back().view;
+  };
+  const DType statistics = line.dtype == DType::float64 ? DType::float64 : DType::float32;
+  made.q = tensor(line.dtype, {line.b, line.s_q, line.h_q, line.d}, true);
+  made.k = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d}, true);
+  made.v = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d_v}, true);
+  made.o = tensor(line.out.value_or(line.dtype), {line.b, line.s_q, line.h_q, line.d_v}, false);
+  made.options.mask = line.mask;
+  made.options.score = line.score;
+  made.options.definitions = line.definitions;
+  made.options.scale = line.scale;
+  made.options.align = line.align;
+  if (line.sink) made.options.sink = tensor(statistics, {line.h_q}, true);
+  if (line.lse) made.options.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
+  if (line.q_start) made.options.q_start = start_of(*line.q_start, made.arrays);
+  if (line.k_start) made.options.k_start = start_of(*line.k_start, made.arrays);
+  for (const LineArgument& argument : line.args) {
+    made.options.args.push_back(
+        {argument.name, argument_value(argument, line, ++stream, made.arrays)});
+  }
+  return made;
+}
+
+std::string join_line(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  std::string line;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    const bool quotes_lost = equals != std::string::npos &&
+                             word.find(' ', equals) != std::string::npos &&
+                             word.find('"') == std::string::npos;
+    if (!line.empty()) line += ' ';
+    line += quotes_lost ? word.substr(0, equals + 1) + '"' + word.substr(equals + 1) + '"' : word;
+  }
+  return line;
+}
+
+}  // namespace onepass::cli

@@ -1,0 +1,31 @@
+// A problem line made real: tensors with seeded values, and the options that go with them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/parts/array.h"
+#include "core/problem_line.h"
+#include "onepass/attention.h"
+
+namespace onepass::cli {
+
+struct Case {
+  TensorView q, k, v, o;
+  Attention options;          // its views point into `arrays`
+  std::vector<Array> arrays;  // everything the views see
+};
+
+/// q, k and v get normal random values, arguments what the line says. `with_tensors = false` leaves
+/// q, k, v, o, lse and sink without memory, which is enough to plan. Throws Error.
+Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed = 0);
+
+/// Normal values, the same on every machine for a seed.
+void fill_normal(const TensorView& contiguous, std::uint64_t seed);
+
+/// The line that words of a command line spell; quotes that the shell took off are put back.
+std::string join_line(const std::vector<std::string>& words);
+
+}  // namespace onepass::cli

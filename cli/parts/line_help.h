@@ -1,0 +1,22 @@
+// What --help says of problem lines.
+#pragma once
+
+namespace onepass::cli {
+
+inline constexpr const char* problem_line_help =
+    R"help(A problem line says what a call computes:
+  fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal
+fwd, then f64, f32, bf16 or f16, then any of
+  b= h= s= d=       batch, heads, lengths, head dim (default 1 1 1 64);
+                    h=h_q/h_kv, s=s_q/s_kv, d=d/d_v where the two differ
+  mask= score= definitions=   expressions; quote what holds blanks
+  scale= align=top_left q_start= k_start=[0,64] sink=random out=f32 lse=yes
+  name=VALUE        an argument of the expressions (arg.name=VALUE if the name is
+                    one of the above). VALUE: a number, true, false;
+                    [5,9] a list; documents(8) ids of 8 documents (b, positions);
+                    lengths (b); alibi, the slopes (h); random = float32[1,h,s_q,s_kv];
+                    int32[b,s_kv], bool[1,1,s_q,s_kv] ...: made-up values
+  fwd f32 b=1 h=8 s=2048 d=64 mask=causal score="s - m[h] * (q - k)" m=alibi
+)help";
+
+}  // namespace onepass::cli
