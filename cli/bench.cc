@@ -1,0 +1,126 @@
+// onepass bench: how fast this machine runs a problem or a suite of them, and how near its peak.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/parts/answer.h"
+#include "cli/parts/bench_row.h"
+#include "cli/parts/case.h"
+#include "cli/parts/line_help.h"
+#include "cli/parts/options.h"
+#include "cli/parts/suites.h"
+#include "cli/parts/visible.h"
+#include "cli/verbs.h"
+#include "cpu/peak.h"
+
+namespace onepass::cli {
+namespace {
+
+struct BenchOptions {
+  std::vector<std::string> line;
+  std::string suite = "small", format = "md", runs = "30", seconds = "10", threads = "0";
+};
+
+// The instruction set that a kernel's name ends with.
+Isa isa_of(const std::string& kernel) {
+  for (const Isa isa : {Isa::avx512_bf16, Isa::avx512, Isa::avx2, Isa::neon}) {
+    if (kernel.ends_with(std::string(".") + name(isa))) return isa;
+  }
+  return Isa::baseline;
+}
+
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options)
+      : runs_(static_cast<int>(integer_of("--runs", options.runs, 1, 1000000))),
+        budget_s_(number_of("--seconds", options.seconds)),
+        threads_(static_cast<int>(integer_of("--threads", options.threads, 0, 4096))) {}
+
+  BenchRow run(const std::string& text) {
+    const ProblemLine line = value_of(parse_problem_line(text));
+    const Case made = make_case(line, true);
+    const Problem problem = value_of(validate(made.q, made.k, made.v, made.o, made.options));
+    const Plan planned = plan(made.q, made.k, made.v, made.o, made.options, threads_);
+    const Work work = count_work(problem, planned.tile);
+    const std::int64_t workspace_bytes[] = {planned.workspace_bytes};
+    const Array workspace = zeros(DType::uint8, workspace_bytes);
+    Exec exec;
+    exec.threads = threads_;
+    exec.workspace = workspace.view.data;
+    exec.workspace_bytes = planned.workspace_bytes;
+    BenchRow row;
+    row.line = to_text(line);
+    row.kernel = planned.kernel;
+    row.threads = planned.threads;
+    row.visible_share = work.share(problem);
+    row.timing = measure(runs_, budget_s_,
+                         [&] { attention(made.q, made.k, made.v, made.o, made.options, exec); });
+    row.gflops = work.flops(problem) / row.timing.median_s * 1e-9;
+    row.peak_gflops = peak(isa_of(planned.kernel), line.dtype) * planned.threads * 1e-9;
+    const Answer answer = check_answer(made.q, made.k, made.v, made.o, made.options);
+    row.error = answer.error;
+    row.right = answer.right();
+    return row;
+  }
+
+ private:
+  double peak(Isa isa, DType dtype) {
+    const auto [entry, is_new] = peaks_.try_emplace({isa, dtype}, 0.0);
+    if (is_new) entry->second = cpu::peak_flops(isa, dtype);
+    return entry->second;
+  }
+
+  int runs_;
+  double budget_s_;
+  int threads_;
+  std::map<std::pair<Isa, DType>, double> peaks_;
+};
+
+void bench(const BenchOptions& options, int& exit_code) {
+  const RowFormat format = row_format_of("--format", options.format);
+  const std::vector<std::string> lines = options.line.empty()
+                                             ? suite_of("--suite", options.suite)
+                                             : std::vector{join_line(options.line)};
+  Bench measured(options);
+  std::size_t done = 0;
+  for (const std::string& line : lines) {
+    std::fprintf(stderr, "[%zu/%zu] %s\n", ++done, lines.size(), line.c_str());
+    const BenchRow row = measured.run(line);
+    if (done == 1) std::fputs(head_of(format).c_str(), stdout);
+    std::fputs(to_text(row, format).c_str(), stdout);
+    std::fflush(stdout);
+    if (row.right) continue;
+    std::fprintf(stderr, "onepass: wrong answer, error %.3g: %s\n", row.error, row.line.c_str());
+    exit_code = 1;
+  }
+  std::fputs(
+      "Median of the runs after one that warms up, same buffers every run (warm cache), "
+      "normal random input, workspace given;\nwork counts visible pairs only; the answer is "
+      "checked once against float64 in 16 rows.\n",
+      stderr);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  CLI::App* verb = app.add_subcommand(
+      "bench", "GFLOP/s and share of the peak measured in the same process, for a suite or a line");
+  auto options = std::make_shared<BenchOptions>();
+  verb->add_option("line", options->line, "Problem line; default: every line of the suite");
+  verb->add_option("--suite", options->suite, "small (default) or cpu");
+  verb->add_option("--format", options->format, "md (default), csv or jsonl");
+  verb->add_option("--runs", options->runs, "Of each line (default 30)");
+  verb->add_option("--seconds", options->seconds,
+                   "Fewer runs (at least 3) where they take longer than this (default 10)");
+  verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");
+  verb->footer(problem_line_help);
+  verb->callback([options, &exit_code] { bench(*options, exit_code); });
+}
+
+}  // namespace onepass::cli
