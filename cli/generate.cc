@@ -70,12 +70,14 @@ void generate(const GenerateOptions& options) {
   Exec exec;
   exec.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
 
-  std::vector<std::int32_t> tokens = tokenizer.encode(options.prompt);
-  const auto prompt_tokens = static_cast<std::int64_t>(tokens.size());
-  if (prompt_tokens > steps) {
-    throw Error(Status::invalid("--prompt: " + std::to_string(prompt_tokens) + " tokens; at most " +
-                                std::to_string(steps) +
-                                " (--steps) are allowed; shorten it or raise --steps"));
+  std::vector<std::int32_t> tokens;
+  if (options.prompt.size() <= tokenizer.longest_text(steps)) {
+    tokens = tokenizer.encode(options.prompt);
+  }
+  if (tokens.empty() || static_cast<std::int64_t>(tokens.size()) > steps) {
+    throw Error(Status::invalid("--prompt: " + std::to_string(options.prompt.size()) +
+                                " bytes; at most " + std::to_string(steps) +
+                                " tokens (--steps) are allowed; shorten it or raise --steps"));
   }
   llama::Model model(checkpoint, steps, !options.dump_folder.empty(), exec);
   for (std::size_t i = 1; i < tokens.size(); ++i) print(tokenizer.decode(tokens[i - 1], tokens[i]));

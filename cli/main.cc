@@ -55,8 +55,12 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   int exit_code = 0;
   add_run(app, exit_code);
+  add_bench(app, exit_code);
+  add_profile(app, exit_code);
+  add_explain(app, exit_code);
   add_generate(app, exit_code);
   add_learn(app, exit_code);
+  add_demo(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

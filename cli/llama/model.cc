@@ -142,6 +142,11 @@ std::span<const float> Model::forward(std::span<const std::int32_t> tokens) {
   gate_.resize(index(count * s.hidden));
   up_.resize(gate_.size());
   for (std::int64_t i = 0; i < count; ++i) {
+    if (tokens[index(i)] < 0 || tokens[index(i)] >= s.vocabulary) {
+      throw Error(Status::invalid("tokens: " + std::to_string(tokens[index(i)]) + "; 0 to " +
+                                  std::to_string(s.vocabulary - 1) +
+                                  " are in the vocabulary; use the tokenizer of this model"));
+    }
     const auto row = checkpoint_.embedding.subspan(index(tokens[index(i)] * s.dim), index(s.dim));
     std::copy(row.begin(), row.end(), x_.begin() + i * s.dim);
   }

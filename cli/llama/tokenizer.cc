@@ -1,5 +1,6 @@
 #include "cli/llama/tokenizer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cli/parts/file.h"
@@ -131,6 +132,12 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
   }
   tokens.insert(tokens.begin(), begin_of_text);
   return tokens;
+}
+
+std::size_t Tokenizer::longest_text(std::int64_t tokens) const {
+  std::size_t longest = 1;
+  for (const std::string& piece : pieces_) longest = std::max(longest, piece.size());
+  return longest * static_cast<std::size_t>(tokens);
 }
 
 std::string Tokenizer::decode(std::int32_t previous, std::int32_t token) const {

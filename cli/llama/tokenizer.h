@@ -23,6 +23,10 @@ class Tokenizer {
   /// begin_of_text, then the tokens of the text (none for an empty one).
   std::vector<std::int32_t> encode(std::string_view text) const;
 
+  /// A text of more bytes than this has more than `tokens` tokens. Encoding takes time that grows
+  /// with the square of the length, so look first.
+  std::size_t longest_text(std::int64_t tokens) const;
+
   /// What a token adds to the text after `previous`: its bytes, or the byte it stands for.
   std::string decode(std::int32_t previous, std::int32_t token) const;
 
