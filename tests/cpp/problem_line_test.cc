@@ -1,0 +1,107 @@
+// Problem lines: what is parsed prints back, what a call computes prints as a line, and errors name
+// their column.
+#include "core/problem_line.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+namespace onepass {
+namespace {
+
+class ProblemLineText : public testing::TestWithParam<const char*> {};
+
+TEST_P(ProblemLineText, PrintsAsItWasWritten) {
+  const Result<ProblemLine> line = parse_problem_line(GetParam());
+  ASSERT_TRUE(line.ok()) << line.status().message;
+  EXPECT_EQ(to_text(line.value()), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, ProblemLineText,
+    testing::Values("fwd f32 b=1 h=1 s=1 d=64", "fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal",
+                    "fwd f16 b=0 h=1 s=1/77 d=192/128 out=f32 mask=window(255,0)",
+                    "fwd f64 b=1 h=2 s=8 d=4 mask=\"q - 5 < k\" score=\"s * 2\" scale=-0.125",
+                    "fwd f32 b=2 h=2 s=8 d=4 align=top_left q_start=[0,-64] k_start=7",
+                    "fwd f32 b=1 h=2 s=8 d=4 definitions=\"near(n) = abs(q - k) < n\" lse=yes",
+                    "fwd f32 b=1 h=2 s=8 d=4 mask=k<n sink=random n=4 arg.b=1.5 arg.mask=true",
+                    "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]"));
+
+TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
+  const Result<ProblemLine> line =
+      parse_problem_line(" fwd  float32\ts=4/4 mask=window(3, 0) score='s' align=bottom_right ");
+  ASSERT_TRUE(line.ok()) << line.status().message;
+  EXPECT_EQ(to_text(line.value()), "fwd f32 b=1 h=1 s=4 d=64 mask=\"window(3, 0)\" score=s");
+}
+
+TEST(ProblemLine, ErrorsNameTheirColumn) {
+  const std::array<std::pair<const char*, int>, 16> bad{{{"", 1},
+                                                         {"bwd f32", 1},
+                                                         {"fwd", 4},
+                                                         {"fwd b=1", 8},
+                                                         {"fwd int32", 5},
+                                                         {"fwd f32 b=1/2", 9},
+                                                         {"fwd f32 h=", 9},
+                                                         {"fwd f32 s=-1", 9},
+                                                         {"fwd f32 s=1/2/3", 9},
+                                                         {"fwd f32 d=1e3", 9},
+                                                         {"fwd f32 d=2000000000000", 9},
+                                                         {"fwd f32 mask='q", 14},
+                                                         {"fwd f32 mask='q'k", 17},
+                                                         {"fwd f32 scale=x", 9},
+                                                         {"fwd f32 q_start=1,2", 9},
+                                                         {"fwd f32 n= m=2", 9}}};
+  for (const auto& [text, column] : bad) {
+    const Result<ProblemLine> line = parse_problem_line(text);
+    ASSERT_FALSE(line.ok()) << text;
+    const std::string start = "problem line, column " + std::to_string(column) + ": ";
+    EXPECT_TRUE(line.status().message.starts_with(start)) << text << "\n" << line.status().message;
+    EXPECT_EQ(line.status().code, Code::invalid_argument);
+  }
+}
+
+// What validate sees of a call, as a line.
+std::string line_of_call(const Attention& options, DType dtype = DType::float32) {
+  static std::array<double, 4096> memory;
+  const Result<Problem> problem =
+      validate({memory.data(), dtype, {2, 4, 6, 8}}, {memory.data(), dtype, {2, 9, 3, 8}},
+               {memory.data(), dtype, {2, 9, 3, 5}}, {memory.data(), dtype, {2, 4, 6, 5}}, options);
+  return problem.ok() ? problem.value().line() : problem.status().message;
+}
+
+TEST(ProblemLine, SaysWhatACallComputes) {
+  const std::string start = "fwd f32 b=2 h=6/3 s=4/9 d=8/5";
+  EXPECT_EQ(line_of_call({}), start);
+  EXPECT_EQ(line_of_call({}, DType::bfloat16), "fwd bf16 b=2 h=6/3 s=4/9 d=8/5");
+  EXPECT_EQ(line_of_call({.mask = "causal"}), start + " mask=causal");
+  EXPECT_EQ(line_of_call({.mask = "k < n", .args = {{"n", std::int64_t{5}}}}),
+            start + " mask=\"k < n\" n=5");
+  EXPECT_EQ(line_of_call({.score = "s * n", .args = {{"n", 2.0}}, .scale = 1.0}),
+            start + " score=\"s * n\" scale=1 n=2.0");
+  EXPECT_EQ(line_of_call({.align = Align::top_left}), start + " align=top_left");
+  EXPECT_EQ(line_of_call({.q_start = std::int64_t{3}, .k_start = std::int64_t{-2}}),
+            start + " q_start=3 k_start=-2");
+  const std::array<std::int64_t, 2> starts{5, 7};
+  const std::array<float, 6> slopes{};
+  EXPECT_EQ(line_of_call({.score = "alibi(s, m)",
+                          .args = {{"m", TensorView(slopes.data(), {6})}},
+                          .sink = {slopes.data(), {6}},
+                          .q_start = TensorView(starts.data(), DType::int64, {2})}),
+            start + " score=\"alibi(s, m)\" q_start=[5,7] sink=random m=float32[6]");
+}
+
+TEST(ProblemLine, LinesOfCallsReadBack) {
+  for (const Attention& options :
+       {Attention{.mask = "causal"},
+        Attention{.mask = "q - n < k", .args = {{"n", std::int64_t{5}}}, .align = Align::top_left},
+        Attention{.score = "s * b_1", .args = {{"b_1", 0.1}}, .scale = 1e-9}}) {
+    const std::string text = line_of_call(options);
+    const Result<ProblemLine> line = parse_problem_line(text);
+    ASSERT_TRUE(line.ok()) << line.status().message;
+    EXPECT_EQ(to_text(line.value()), text);
+  }
+}
+
+}  // namespace
+}  // namespace onepass
