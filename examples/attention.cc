@@ -1,9 +1,9 @@
 // Decoding over a cache: 2 sequences of different lengths in one buffer, 8 query heads that share
 // 2 key/value heads, a mask with an array argument, a capped score and the log-sum-exp.
+#include <onepass/onepass.h>
 #include <cmath>
 #include <cstdint>
 #include <iostream>
-#include <onepass/onepass.h>
 #include <vector>
 
 int main() {

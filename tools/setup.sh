@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes this machine ready: `tools/setup.sh program` for the library and the program, `build` for the
-# Python module too, `test` for the tests too, `fuzz` for the fuzz targets. Installs what is missing
-# where it can (Debian, as root or with sudo), else says what to install. Says nothing and takes no
-# time when all is there.
+# Makes this machine ready: `tools/setup.sh program` for the library and the program, `build` for
+# the Python module too, `test` for the tests too, `fuzz` for the fuzz targets. Installs what is
+# missing where it can (Debian, as root or with sudo), else says what to install. Says nothing and
+# takes no time when all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -84,20 +84,20 @@ need_packages() {
   [ -n "$missing" ] || return 0
   say "missing here: $missing; these must be installed first"
   say "on Debian or Ubuntu, as root: apt-get install $missing"
-  say "elsewhere: g++ >= 11, CMake >= 3.25, Ninja, CLI11, xtensor; for the module Python >= 3.9 with" \
-    "headers; for the tests GoogleTest, pkg-config, qemu-user, g++ for aarch64; for fuzzing clang"
+  say "elsewhere: g++ >= 11, CMake >= 3.25, Ninja, CLI11, xtensor; for the module Python >= 3.9" \
+    "with headers; for the tests GoogleTest, pkg-config, qemu-user, g++ for aarch64; to fuzz clang"
   exit 1
 }
 
 need_venv() {
   local python stamp
   python=$(choose_python)
-  stamp="$("$python" -c 'import sys; print(sys.version, sys.prefix)') $(cksum <tools/requirements.txt)"
+  stamp=$("$python" -c 'import sys; print(sys.version, sys.prefix)'; cksum <tools/requirements.txt)
   if [ "$(cat .venv/ready 2>/dev/null)" = "$stamp" ]; then return; fi
   say "making .venv with the packages of tools/requirements.txt"
   rm -rf .venv
   "$python" -m venv .venv
-  if ! .venv/bin/python -m pip install -q --disable-pip-version-check -r tools/requirements.txt; then
+  if ! .venv/bin/pip install -q --disable-pip-version-check -r tools/requirements.txt; then
     say "pip could not install them; with a network, or a local index in PIP_INDEX_URL, run again"
     exit 1
   fi

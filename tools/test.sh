@@ -15,7 +15,7 @@ build() {  # build PRESET OPTION...
   cmake --log-level=WARNING --preset "$1" "${@:2}" && cmake --build --preset "$1"
 }
 python_tests() {
-  PYTHONPATH=build/release/python ONEPASS_BIN="$PWD/build/release/bin/onepass" \
+  PYTHONPATH="$PWD/build/release/python" ONEPASS_BIN="$PWD/build/release/bin/onepass" \
     .venv/bin/python -m pytest -q tests
 }
 neon() {

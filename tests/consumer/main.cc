@@ -1,6 +1,6 @@
 // One query that sees two keys of equal logits: the output is the mean of the two values.
-#include <cstdio>
 #include <onepass/onepass.h>
+#include <cstdio>
 
 int main() {
   const float q[1] = {0}, k[2] = {1, 2}, v[2] = {3, 5};

@@ -161,7 +161,8 @@ TEST(EvaluateMasks, RandomExpressions) {
     Result<Program> program = compile(text, Kind::mask, arrays.arguments());
     if (!program.ok()) {  // a divisor that folds to 0
       ASSERT_NE(program.status().message.find("is the literal 0"), std::string::npos)
-          << text << "\n" << program.status().message;
+          << text << "\n"
+          << program.status().message;
       continue;
     }
     if (program.value().top().op == Op::constant) continue;
