@@ -55,23 +55,6 @@ Tables cut_tables(const Program& program, void* scratch) {
   return tables;
 }
 
-Level level_of_name(Name name) {
-  switch (name) {
-    case Name::q:
-    case Name::row:
-    case Name::token_q:
-      return Level::row;
-    case Name::k:
-    case Name::col:
-    case Name::token_k:
-      return Level::keys;
-    case Name::s:
-      return Level::pair;
-    default:
-      return Level::scope;
-  }
-}
-
 // Whether an integer step is linear in the key.
 bool is_linear(const Step& step, const Step* steps) {
   const auto linear = [&](int i) { return steps[step.operand[i]].linear; };
@@ -100,14 +83,12 @@ void make_steps(const Program& program, Step* steps) {
     step.name = node.name;
     step.operands = node.operands;
     step.array = node.op == Op::load ? node.slot : -1;
-    int level = node.op == Op::name ? static_cast<int>(level_of_name(node.name)) : 0;
+    step.level = level_of(node, [&](std::int32_t at) { return steps[at].level; });
     for (int j = 0; j < node.operands; ++j) {
       step.operand[j] = node.operand[static_cast<std::size_t>(j)];
-      level |= static_cast<int>(steps[step.operand[j]].level);
     }
     if (node.operands > 0) step.operand_type = steps[step.operand[0]].type;
-    step.level = static_cast<Level>(level);
-    step.vector = (level & 2) != 0;
+    step.vector = (static_cast<int>(step.level) & 2) != 0;
     step.linear = is_linear(step, steps);
     step.direct = step.op == Op::load && step.vector;
     for (int j = 0; j < step.operands; ++j) step.direct &= steps[step.operand[j]].linear;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lang/level.h"
 #include "lang/program.h"
 #include "onepass/tensor.h"
 
@@ -14,10 +15,6 @@ inline constexpr int max_keys = 512;
 /// Loops run over whole blocks of lanes; slots have room for that.
 inline constexpr int lane_block = 64;
 inline constexpr std::int64_t slot_bytes = (max_keys + lane_block) * 8;
-
-/// How often a step's value changes: bit 0 with the row, bit 1 with the key.
-enum class Level : std::uint8_t { scope = 0, row = 1, keys = 2, pair = 3 };
-inline constexpr int level_count = 4;
 
 /// One node of the program. Plain arrays: see above.
 struct Step {
