@@ -76,7 +76,7 @@ TEST(CudaText, MasksDecideAsTheEvaluatorDoes) {
       "none[k] == 0 & bytes[col] % 8 < 3 & ids[b, col] // -4 == 0",
       "k % (row - 2) == 0"};
   RandomExpression random(555);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < 100; ++i) {
     expressions.push_back(random.boolean(2 + i % 3) + " & " + random.boolean(1 + i % 3));
   }
   struct Compiled {
