@@ -15,6 +15,7 @@ endif
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
 CONFIGURE := cmake --log-level=WARNING --preset
 MODEL ?= $(wildcard ../shared/data/stories260K)
+export ONEPASS_MODEL_DIR ?= $(if $(MODEL),$(abspath $(MODEL)))
 
 build:
 	@tools/setup.sh build
@@ -34,9 +35,7 @@ test:
 
 sanitize:
 	@tools/setup.sh test
-	@$(CONFIGURE) dev
-	@cmake --build --preset dev
-	@ctest --preset dev
+	@tools/test.sh sanitize
 
 fuzz:
 	@tools/setup.sh fuzz

@@ -16,10 +16,10 @@ case "${1:-}" in
     failed=0
     .venv/bin/clang-format --dry-run --Werror "${files[@]}" || failed=1
     for file in "${texts[@]}"; do
-      awk -v file="$file" 'length($0) > 100 {
-          print file ":" FNR ": " length($0) " columns; 100 are allowed"; bad = 1 }
-        END { if (FNR > 500) { print file ": " FNR " lines; 500 are allowed"; bad = 1 }; exit bad }' \
-        "$file" || failed=1
+      awk -v file="$file" '
+        length($0) > 100 { print file ":" FNR ": " length($0) " columns, 100 are allowed"; bad = 1 }
+        END { if (FNR > 500) { print file ": " FNR " lines, 500 are allowed"; bad = 1 }
+              exit bad }' "$file" || failed=1
     done
     [ "$failed" = 0 ] && echo "format: ${#files[@]} C++ files are as .clang-format says" || exit 1
     ;;

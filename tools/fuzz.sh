@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the fuzz targets (clang, libFuzzer, sanitizers) and runs each for FUZZ_SECONDS from its seeds
-# in tests/fuzz/seeds/TARGET, if any. A finding stops the run; its input lies in build/fuzz.
+# Builds the fuzz targets (clang, libFuzzer, sanitizers) and runs each for FUZZ_SECONDS from its
+# seeds in tests/fuzz/seeds/TARGET, if any. A finding stops the run; its input lies in build/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Every test, one step after another; all steps run, and any failure fails the whole.
+# `test.sh sanitize` runs the C++ and program tests under AddressSanitizer and UBSan instead.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,9 +15,9 @@ step() {  # step NAME COMMAND...
 build() {  # build PRESET OPTION...
   cmake --log-level=WARNING --preset "$1" "${@:2}" && cmake --build --preset "$1"
 }
-python_tests() {
-  PYTHONPATH="$PWD/build/release/python" ONEPASS_BIN="$PWD/build/release/bin/onepass" \
-    .venv/bin/python -m pytest -q tests
+python_tests() {  # python_tests PRESET FOLDER
+  PYTHONPATH="$PWD/build/$1/python" ONEPASS_BIN="$PWD/build/$1/bin/onepass" \
+    .venv/bin/python -m pytest -q --durations=5 "$2"
 }
 neon() {
   if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64 >/dev/null; then
@@ -27,12 +28,18 @@ neon() {
 }
 neon_tests='Cpu|Attention|Evaluate'
 
-step "format" tools/format.sh check-format
-step "build" build release -DONEPASS_WERROR="${CI:-OFF}" -DONEPASS_TESTS=ON -DONEPASS_PYTHON=ON \
-  -DPython_EXECUTABLE="$PWD/.venv/bin/python"
-step "C++ tests" ctest --preset release
-step "Python and program tests" python_tests
-step "NEON under qemu" neon
+if [ "${1:-}" = sanitize ]; then
+  step "build" build dev
+  step "C++ tests under ASan and UBSan" ctest --preset dev
+  step "program tests under ASan and UBSan" python_tests dev tests/cli
+else
+  step "format" tools/format.sh check-format
+  step "build" build release -DONEPASS_WERROR="${CI:-OFF}" -DONEPASS_TESTS=ON \
+    -DONEPASS_PYTHON=ON -DPython_EXECUTABLE="$PWD/.venv/bin/python"
+  step "C++ tests" ctest --preset release
+  step "Python and program tests" python_tests release tests
+  step "NEON under qemu" neon
+fi
 
 printf '\n%d s in all; ' "$SECONDS"
 if [ ${#failed[@]} -gt 0 ]; then

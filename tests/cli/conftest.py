@@ -42,7 +42,7 @@ def model_folder():
     named = os.environ.get("ONEPASS_MODEL_DIR")
     folder = pathlib.Path(named) if named else ROOT.parent / "shared/data/stories260K"
     if not (folder / "stories260K.bin").is_file():
-        pytest.skip(f"no model: {folder} has no stories260K.bin; ONEPASS_MODEL_DIR names its folder")
+        pytest.skip(f"no model: {folder} has no stories260K.bin; ONEPASS_MODEL_DIR names one")
     return folder
 
 

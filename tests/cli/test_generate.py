@@ -26,7 +26,7 @@ def test_golden_text(onepass, model_folder, prefill, threads):
 @pytest.mark.parametrize("prefill", ("all", "one"))
 @pytest.mark.parametrize("threads", (1, 2))
 def test_golden_text_after_a_prompt(onepass, model_folder, prefill, threads):
-    """The first sentences as a prompt of many tokens: the rest follows as if it had been written."""
+    """The first sentences as a prompt of many tokens: the rest follows as if it was written."""
     golden = (model_folder / "golden_greedy_256.txt").read_text()
     prompt = golden[: golden.index("One day")].strip()
     result = onepass(*arguments(model_folder), "--prompt", prompt, "--prefill", prefill,

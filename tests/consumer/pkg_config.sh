@@ -1,4 +1,4 @@
-# pkg_config.sh COMPILER PKG_CONFIG_FOLDER BUILD_FOLDER: builds main.cc as a Makefile would, runs it.
+# pkg_config.sh COMPILER PKG_CONFIG_FOLDER BUILD_FOLDER: builds main.cc as a Makefile would.
 set -eu
 here=$(dirname "$0")
 export PKG_CONFIG_PATH="$2"
