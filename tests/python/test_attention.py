@@ -119,3 +119,18 @@ def test_repeats_are_bitwise_equal(dtype):
     for _ in range(9):
         for a, b in zip(first, onepass.attention(q, k, v, mask="causal", return_lse=True)):
             assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("attention", (onepass.attention, reference.attention))
+def test_divisors(attention):
+    """A literal 0 is refused; a value that turns out to be 0 gives 0."""
+    q, k, v = inputs(1, 4, 4, 1, 1, 4)
+    for mask in ("k // 0 == 0", "chunked(0)", "q / 0 < 1"):
+        with pytest.raises(ValueError, match="divisor"):
+            attention(q, k, v, mask=mask)
+    expected = attention(q, k, v)
+    for n in (0, np.array(0)):
+        o = attention(q, k, v, mask="chunked(n)", args={"n": n})
+        np.testing.assert_array_equal(o, expected)
+        o = attention(q, k, v, mask="k % n == 0 & k // min(k, 0) == 0", args={"n": n})
+        np.testing.assert_array_equal(o, expected)
