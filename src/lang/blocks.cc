@@ -2,42 +2,46 @@
 
 namespace onepass::lang::intervals {
 
-void ValueSet::insert(std::int64_t value) {
-  if (!complete()) return;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (values[i] == value) return;
-  }
-  if (count < most) values[count] = value;
-  ++count;
-}
-
-bool ValueSet::may_share(const ValueSet& other) const {
-  if (!complete() || !other.complete()) return true;
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::int64_t j = 0; j < other.count; ++j) {
-      if (values[i] == other.values[j]) return true;
-    }
+bool share_value(const Block& a, const ValueSet& a_set, const Block& b, const ValueSet& b_set) {
+  std::int64_t i = 0, j = 0;
+  while (i < a.distinct && j < b.distinct) {
+    const std::int64_t x = a_set.values[i];
+    const std::int64_t y = b_set.values[j];
+    if (x == y) return true;
+    i += x < y;
+    j += y < x;
   }
   return false;
 }
 
 void Collector::operator()(std::int64_t value) {
-  if (any_ && value == last_) return;
-  any_ = true;
-  last_ = value;
-  block.range.integer.lo = std::min(block.range.integer.lo, value);
-  block.range.integer.hi = std::max(block.range.integer.hi, value);
-  if (set_ == nullptr) return;
-  block.signature |= signature_bit(value);
-  set_->insert(value);
+  // Values come in runs: most are the one before.
+  if (set_ != nullptr) {
+    if (block_.distinct > 0 && set_->values[block_.distinct - 1] == value) return;
+    set_->values[block_.distinct++] = value;
+    block_.signature |= signature_bit(value);
+  }
+  block_.range.integer.lo = std::min(block_.range.integer.lo, value);
+  block_.range.integer.hi = std::max(block_.range.integer.hi, value);
 }
 
 void Collector::operator()(float value) {
-  block.range = intervals::hull(type_, block.range, only(type_, {.real = value}));
+  block_.range = intervals::hull(type_, block_.range, only(type_, {.real = value}));
+}
+
+Block Collector::finish() {
+  if (block_.distinct > 1) {
+    const auto begin = set_->values.begin();
+    if (!std::is_sorted(begin, begin + block_.distinct)) {
+      std::sort(begin, begin + block_.distinct);
+    }
+    block_.distinct = std::unique(begin, begin + block_.distinct) - begin;
+  }
+  return block_;
 }
 
 Block hull(Type type, const Block& a, const Block& b) {
-  return {hull(type, a.range, b.range), a.signature | b.signature};
+  return {hull(type, a.range, b.range), a.signature | b.signature, 0};
 }
 
 std::int64_t BlockTree::bytes(std::int64_t length, bool with_sets) {
@@ -79,7 +83,8 @@ void BlockTree::build(Type type) {
 }
 
 Block BlockTree::over(Type type, std::int64_t begin, std::int64_t end) const {
-  Block all{nothing(type), 0};
+  Block all;
+  all.range = nothing(type);
   for (std::int64_t i = begin; i < end;) {
     const int level = top_level(i, end);
     all = hull(type, all, level_[level][i >> (fan_log2 * level)]);

@@ -22,35 +22,31 @@ inline std::uint64_t signature_bit(std::int64_t value) {
 
 struct Block {
   Range range;
-  std::uint64_t signature;  // of integers
+  std::uint64_t signature = 0;  // of integers that have a set
+  std::int64_t distinct = 0;    // of a leaf: how many values its set has
 };
 
-/// The distinct integers of one block, listed while they are few.
+/// The different integers of one leaf, ascending.
 struct ValueSet {
-  static constexpr int most = 7;
-  std::int64_t count = 0;  // most + 1 = more than are listed
-  std::array<std::int64_t, most> values;
-
-  bool complete() const { return count <= most; }
-  void insert(std::int64_t value);
-  /// False only if the two have no value in common.
-  bool may_share(const ValueSet& other) const;
+  std::array<std::int64_t, block_size> values;
 };
 
-/// Takes values one by one into a Block and, where asked for, a ValueSet.
+/// Whether two leaves have a value in common.
+bool share_value(const Block& a, const ValueSet& a_set, const Block& b, const ValueSet& b_set);
+
+/// Takes the values of one leaf, or part of one, into a Block and, where asked for, a ValueSet.
 class Collector {
  public:
-  Collector(Type type, ValueSet* set) : type_(type), set_(set) { block.range = nothing(type); }
+  Collector(Type type, ValueSet* set) : type_(type), set_(set) { block_.range = nothing(type); }
   void operator()(std::int64_t value);
   void operator()(float value);
-
-  Block block{{}, 0};
+  /// What was collected; puts the set in order.
+  Block finish();
 
  private:
   Type type_;
   ValueSet* set_;
-  std::int64_t last_ = 0;
-  bool any_ = false;
+  Block block_;
 };
 
 Block hull(Type type, const Block& a, const Block& b);

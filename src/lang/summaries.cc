@@ -35,11 +35,9 @@ Summaries::Summaries(const Program& mask, const Scope& scope, void* memory) : me
     BlockTree tree(at, length, term.compared);
     at += BlockTree::bytes(length, term.compared);
     for (std::int64_t i = 0; i < tree.count(); ++i) {
-      ValueSet* set = tree.set(i);
-      if (set != nullptr) *set = ValueSet{};
-      Collector collect(type, set);
+      Collector collect(type, tree.set(i));
       reader.for_each(constants, i * block_size, std::min((i + 1) * block_size, length), collect);
-      tree.leaf(i) = collect.block;
+      tree.leaf(i) = collect.finish();
     }
     tree.build(type);
   }

@@ -9,8 +9,9 @@ namespace onepass::lang {
 
 /// Summaries of the mask's one-sided array reads (subterms that read an array at a place given by
 /// the query alone or by the key alone): per 64 rows or keys their least and greatest value, and
-/// for integers under `==` a 64-bit signature and the distinct values while they are at most 7.
-/// Levels above cover 8, 64, ... blocks. They lie in memory of the caller.
+/// for integers under `==` or `!=` with the other side a 64-bit signature and the different values.
+/// Above them lie levels that cover 8, 64, ... such blocks. They take about half a byte per row or
+/// key, or 9 bytes with the values, in memory of the caller.
 class Summaries {
  public:
   /// Exact bytes needed for one scope with these lengths; 0 when nothing is summarised.

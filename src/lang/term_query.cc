@@ -41,11 +41,11 @@ Piece part_of(const Constants& constants, const TermQuery& query, std::int64_t b
   }
   Collector collect(Type::integer, &own);
   query.reader.for_each(constants, begin, end, collect);
-  return {collect.block, &own};
+  return {collect.finish(), &own};
 }
 
-bool may_share(const Piece& a, const Piece& b) {
-  return !disjoint(a.block, b.block) && a.set->may_share(*b.set);
+bool share(const Piece& a, const Piece& b) {
+  return !disjoint(a.block, b.block) && share_value(a.block, *a.set, b.block, *b.set);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ Range TermQuery::range(const Constants& constants, std::int64_t begin, std::int6
         }
         Collector collect(type, nullptr);
         reader.for_each(constants, from, to, collect);
-        all = hull(type, all, collect.block.range);
+        all = hull(type, all, collect.finish().range);
       },
       [&](std::int64_t first, std::int64_t last) {
         all = hull(type, all, tree.over(type, first, last).range);
@@ -80,7 +80,8 @@ bool may_share(const Constants& constants, const TermQuery& a, std::int64_t a_be
   ValueSet edges[2];
   int count = 0, edge_count = 0;
   bool each = true;
-  Block all{nothing(Type::integer), 0};
+  Block all;
+  all.range = nothing(Type::integer);
   split(
       a.tree, a_begin, a_end,
       [&](std::int64_t from, std::int64_t to) {
@@ -99,7 +100,7 @@ bool may_share(const Constants& constants, const TermQuery& a, std::int64_t a_be
   const auto meets = [&](const Piece& piece) {
     if (disjoint(all, piece.block)) return false;
     if (!each) return true;
-    return std::any_of(pieces, pieces + count, [&](const Piece& p) { return may_share(p, piece); });
+    return std::any_of(pieces, pieces + count, [&](const Piece& p) { return share(p, piece); });
   };
 
   bool found = false;
@@ -108,7 +109,6 @@ bool may_share(const Constants& constants, const TermQuery& a, std::int64_t a_be
       b.tree, b_begin, b_end,
       [&](std::int64_t from, std::int64_t to) {
         if (found) return;
-        edge = ValueSet{};
         found = meets(part_of(constants, b, from, to, edge));
       },
       [&](std::int64_t first, std::int64_t last) {

@@ -10,9 +10,10 @@ namespace onepass::lang {
 
 /// Calls visit(col_begin, col_end, kind) in key order for each tile of `tile_keys` keys (the last
 /// may be shorter) in [col_begin, col_end) that is not `skip`, for the rows [row_begin, row_end).
-/// A range of tiles is classified at once, and split in two only where it is mixed.
-template <class Visit>
-void for_each_tile(const Classifier& classifier, std::int64_t row_begin, std::int64_t row_end,
+/// A range of tiles is classified at once, and split in two only where it is mixed. `Reader` is
+/// Classifier, or anything that classifies as it does.
+template <class Reader, class Visit>
+void for_each_tile(const Reader& classifier, std::int64_t row_begin, std::int64_t row_end,
                    std::int64_t col_begin, std::int64_t col_end, std::int64_t tile_keys,
                    Visit&& visit) {
   if (col_begin >= col_end || row_begin >= row_end) return;

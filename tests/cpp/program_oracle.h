@@ -84,6 +84,10 @@ class Oracle {
  private:
   static std::int64_t wrap(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
+  static std::int64_t sum(std::int64_t a, std::int64_t b) {
+    return wrap(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  }
+
   static std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
     if (b == 0) return 0;
     const __int128 wide_a = a, wide_b = b;
@@ -95,9 +99,9 @@ class Oracle {
   std::int64_t name_value(Name name, std::int64_t row, std::int64_t col) const {
     switch (name) {
       case Name::q:
-        return row + scope_.q_start;
+        return sum(row, scope_.q_start);
       case Name::k:
-        return col + scope_.k_start;
+        return sum(col, scope_.k_start);
       case Name::row:
         return row;
       case Name::col:
@@ -113,9 +117,9 @@ class Oracle {
       case Name::s_kv:
         return scope_.s_kv;
       case Name::token_q:
-        return row + scope_.token_q_start;
+        return sum(row, scope_.token_q_start);
       case Name::token_k:
-        return col + scope_.token_k_start;
+        return sum(col, scope_.token_k_start);
       case Name::s:
         break;
     }
