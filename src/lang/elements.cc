@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 namespace onepass::lang::intervals {
@@ -11,6 +12,15 @@ template <class T>
 inline constexpr bool is_real = std::is_same_v<T, double> || std::is_same_v<T, float> ||
                                 std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
+/// `count` > 0 booleans side by side: whether one differs from the first is a byte search.
+void scan_bytes(const std::uint8_t* line, std::size_t count, Range& found) {
+  const bool first = line[0] != 0;
+  const bool same =
+      first ? std::memchr(line, 0, count) == nullptr : std::memcmp(line, line + 1, count - 1) == 0;
+  const std::int64_t value = first ? 1 : 0;
+  found = hull(Type::boolean, found, same ? integers(value, value) : integers(0, 1));
+}
+
 /// Grows `found` by `count` elements of one line of the array.
 template <class T>
 void scan_line(const T* line, std::int64_t count, std::int64_t stride, Range& found) {
@@ -19,6 +29,8 @@ void scan_line(const T* line, std::int64_t count, std::int64_t stride, Range& fo
       const auto value = static_cast<float>(line[i * stride]);
       found = hull(Type::real, found, only(Type::real, {.real = value}));
     }
+  } else if (std::is_same_v<T, Boolean> && stride == 1) {
+    scan_bytes(reinterpret_cast<const std::uint8_t*>(line), static_cast<std::size_t>(count), found);
   } else if (count > 0) {
     using Narrow = std::conditional_t<std::is_same_v<T, Boolean>, std::uint8_t, T>;
     const auto narrow = [](T value) { return static_cast<Narrow>(std::int64_t{value}); };
