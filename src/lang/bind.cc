@@ -178,38 +178,8 @@ std::int32_t Binder::word(const Term& term) {
 }
 
 std::int32_t Binder::unknown(const Term& term) {
-  const std::string_view text = term.text;
-  if (term.kind == Term::Kind::word) {
-    if (const Function* known = find_function(text)) {
-      return fail(term, quoted(text) + " is a function; it takes " +
-                            count(static_cast<std::size_t>(known->arguments), "argument") +
-                            " in parentheses");
-    }
-    if (defined_.any_named(text)) {
-      return fail(term, quoted(text) + " takes arguments; write " + defined_.signatures(text));
-    }
-  }
-  std::vector<std::string_view> known;
-  if (term.kind == Term::Kind::call) {
-    known = all_functions();
-    for (const std::string_view name : defined_.names()) known.push_back(name);
-    return fail(term, quoted(text) + " is not a function or a definition here; there are: " +
-                          listed(known) + suggestion(text, known));
-  }
-  if (frame_ != nullptr) {
-    for (const ParameterUse& use : frame_->definition->parameters) known.push_back(use.name);
-  }
-  if (term.kind == Term::Kind::word) known = all_names();
-  for (const Argument& argument : arguments_) known.push_back(argument.name);
-  if (term.kind == Term::Kind::index) {
-    return fail(term, quoted(text) + " is not an array here; arrays and numbers given: " +
-                          (known.empty() ? "none" : listed(known)) + suggestion(text, known));
-  }
-  const std::string shown = listed(known);
-  for (const std::string_view name : defined_.names()) known.push_back(name);
-  for (const std::string_view name : all_functions()) known.push_back(name);
-  return fail(term,
-              quoted(text) + " is not a name here; names: " + shown + suggestion(text, known));
+  const Definition* inside = frame_ != nullptr ? frame_->definition : nullptr;
+  return fail(term, defined_.unknown_word(term, inside, arguments_));
 }
 
 std::int32_t Binder::index(const Tree& tree, const Term& term) {

@@ -97,10 +97,12 @@ std::int32_t Binder::binary(const Term& term, std::int32_t left, std::int32_t ri
     return builder_.binary(op, left, right);
   }
   if (is_division(op)) {
-    right = builder_.divisor(right);
-    if (builder_.is_zero(right)) {
+    const std::int32_t known = builder_.divisor(right);
+    if (builder_.is_zero(known)) {
       return fail(term, "the divisor of " + sign + " is the literal 0; divide by another number");
     }
+    // Floor division by a constant is cheap; for / a parameter does as well.
+    if (op != Op::divide) right = known;
   }
   std::int32_t nodes[] = {left, right};
   if (!numbers(term, sign, nodes)) return none;

@@ -14,8 +14,8 @@ namespace onepass::lang {
 /// here. Every simplification is exact for every value, NaN and -0 included.
 ///
 /// Literals and number arguments become parameters, and terms of parameters alone become new
-/// parameters, so the nodes do not depend on their values; two facts excepted: a literal divisor is
-/// a constant, and a parameter's comparison with the constant 0 is decided here.
+/// parameters, so the nodes do not depend on their values; two facts excepted: a literal divisor of
+/// // and % is a constant, and a parameter's comparison with the constant 0 is decided here.
 class Builder {
  public:
   explicit Builder(Kind kind) { program_.kind = kind; }

@@ -20,6 +20,7 @@ sliding_window_noncausal(n) = k > q - n
 sink_window(n, l) = k < n | window(l, 0)
 prefix(n) = k < n | k <= q
 prefix(n) = k < n[b] | k <= q
+lengths(n) = k < n
 lengths(n) = k < n[b]
 document(ids) = ids[token_q] == ids[token_k]
 document(ids) = ids[b, q] == ids[b, k]
@@ -34,12 +35,7 @@ bias(s, m) = s + m[b, h, row, col]
 
 namespace {
 
-ParameterUse* find(std::vector<ParameterUse>& parameters, std::string_view name) {
-  for (ParameterUse& parameter : parameters) {
-    if (parameter.name == name) return &parameter;
-  }
-  return nullptr;
-}
+constexpr std::size_t max_definitions = 256;
 
 // Two definitions that some call could mean both.
 bool overlap(const Definition& a, const Definition& b) {
@@ -55,6 +51,16 @@ bool overlap(const Definition& a, const Definition& b) {
 }
 
 }  // namespace
+
+ParameterUse* Definition::parameter(std::string_view word) {
+  for (ParameterUse& use : parameters) {
+    if (use.name == word) return &use;
+  }
+  return nullptr;
+}
+const ParameterUse* Definition::parameter(std::string_view word) const {
+  return const_cast<Definition*>(this)->parameter(word);
+}
 
 std::string Definition::signature() const {
   std::string out(name);
@@ -96,7 +102,7 @@ Status Definitions::add(ParsedDefinition&& parsed, const Source& source, bool bu
   }
   for (std::size_t i = 0; i < out.body.terms.size(); ++i) {
     const Term& term = out.body.terms[i];
-    ParameterUse* use = find(out.parameters, term.text);
+    ParameterUse* use = out.parameter(term.text);
     if (use == nullptr) continue;
     if (term.kind == Term::Kind::word && is_argument[i]) {
       use->passed = true;
@@ -132,8 +138,11 @@ Status Definitions::add(ParsedDefinition&& parsed, const Source& source, bool bu
 Status Definitions::check_words(const Source& source, std::span<const Argument> arguments) const {
   for (const Definition& definition : all_) {
     if (definition.built_in) continue;
-    for (const Argument& argument : arguments) {
-      if (argument.name != definition.name || !definition.parameters.empty()) continue;
+    const auto is_argument = [&](std::string_view word) {
+      return std::any_of(arguments.begin(), arguments.end(),
+                         [&](const Argument& argument) { return argument.name == word; });
+    };
+    if (definition.parameters.empty() && is_argument(definition.name)) {
       const auto offset = static_cast<std::size_t>(definition.text.data() - source.text.data());
       return Status::invalid(source.place(offset) + ": " + quoted(definition.name) +
                              " is also an argument of this call; a word has one meaning; rename "
@@ -141,28 +150,53 @@ Status Definitions::check_words(const Source& source, std::span<const Argument> 
     }
     for (const Term& term : definition.body.terms) {
       const std::string_view word = term.text;
-      std::vector<std::string_view> known;
-      for (const ParameterUse& parameter : definition.parameters) known.push_back(parameter.name);
-      for (const Argument& argument : arguments) known.push_back(argument.name);
-      if (term.kind == Term::Kind::call) {
-        if (find_function(word) != nullptr || any_named(word)) continue;
-        known = all_functions();
-        const std::vector<std::string_view> defined = names();
-        known.insert(known.end(), defined.begin(), defined.end());
-      } else if (term.kind == Term::Kind::word || term.kind == Term::Kind::index) {
-        if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-        if (term.kind == Term::Kind::word && (is_reserved(word) || any_named(word))) continue;
-        const std::vector<std::string_view> names = all_names();
-        if (term.kind == Term::Kind::word) known.insert(known.end(), names.begin(), names.end());
-      } else {
+      const bool call = term.kind == Term::Kind::call;
+      const bool bare = term.kind == Term::Kind::word;
+      if (!call && !bare && term.kind != Term::Kind::index) continue;
+      if (call ? find_function(word) != nullptr || any_named(word)
+               : definition.parameter(word) != nullptr || is_argument(word)) {
         continue;
       }
-      return Status::invalid(source.place(term.offset) + ": " + quoted(word) +
-                             " is not a name here; names: " + listed(known) +
-                             suggestion(word, known));
+      if (bare && (find_name(word) || is_constant_word(word) || constant(word) != nullptr)) {
+        continue;
+      }
+      return Status::invalid(source.place(term.offset) + ": " +
+                             unknown_word(term, &definition, arguments));
     }
   }
   return {};
+}
+
+std::string Definitions::unknown_word(const Term& term, const Definition* inside,
+                                      std::span<const Argument> arguments) const {
+  const std::string_view word = term.text;
+  const std::string found = quoted(word);
+  std::vector<std::string_view> known;
+  if (term.kind == Term::Kind::call) {
+    known = all_functions();
+    for (const std::string_view name : names()) known.push_back(name);
+    return found + " is not a function or a definition here; there are: " + listed(known) +
+           suggestion(word, known);
+  }
+  const bool bare = term.kind == Term::Kind::word;
+  if (bare && find_function(word) != nullptr) {
+    const auto needed = std::to_string(find_function(word)->arguments);
+    return found + " is a function; its arguments (" + needed + ") stand in parentheses; write " +
+           std::string(word) + "(...)";
+  }
+  if (bare && any_named(word)) return found + " takes arguments; write " + signatures(word);
+  if (bare) known = all_names();
+  if (inside != nullptr) {
+    for (const ParameterUse& parameter : inside->parameters) known.push_back(parameter.name);
+  }
+  for (const Argument& argument : arguments) known.push_back(argument.name);
+  const std::string shown = known.empty() ? "none" : listed(known);
+  if (!bare) {
+    return found + " is not an array here; arguments: " + shown + suggestion(word, known);
+  }
+  for (const std::string_view name : names()) known.push_back(name);
+  for (const std::string_view name : all_functions()) known.push_back(name);
+  return found + " is not a name here; names: " + shown + suggestion(word, known);
 }
 
 Result<Definitions> Definitions::with(std::string_view text, std::span<const Argument> arguments) {
@@ -182,6 +216,11 @@ Result<Definitions> Definitions::with(std::string_view text, std::span<const Arg
   const Source source{"definitions", text};
   Result<std::vector<ParsedDefinition>> parsed = parse_definitions(source);
   if (!parsed.ok()) return parsed.status();
+  if (parsed.value().size() > max_definitions) {
+    return Status::invalid("definitions: " + std::to_string(parsed.value().size()) +
+                           " definitions; the limit is " + std::to_string(max_definitions) +
+                           "; put large tables into an array");
+  }
   for (ParsedDefinition& definition : parsed.value()) {
     const Status status = out.add(std::move(definition), source, false);
     if (!status.ok()) return status;

@@ -24,6 +24,8 @@ struct Definition {
   Tree body;
   std::string_view text;  // `causal = k <= q`
   bool built_in = false;
+  ParameterUse* parameter(std::string_view word);
+  const ParameterUse* parameter(std::string_view word) const;
   std::string signature() const;  // `document(ids[.,.])`
 };
 
@@ -39,6 +41,9 @@ class Definitions {
   std::vector<std::string_view> names() const;
   /// `prefix(n), prefix(n[.])`
   std::string signatures(std::string_view name) const;
+  /// What to say about a word without a meaning: what there is, and which was meant perhaps.
+  std::string unknown_word(const Term& term, const Definition* inside,
+                           std::span<const Argument> arguments) const;
 
  private:
   Status add(ParsedDefinition&& parsed, const Source& source, bool built_in);

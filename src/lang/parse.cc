@@ -272,6 +272,10 @@ class Parser {
   bool list(Term& term, Kind close, const std::string& expected) {
     do {
       advance();
+      if (token_.kind == close && term.children.empty()) {
+        fail(term.offset, quoted(term.text) + " with nothing between the brackets; write " +
+                              std::string(term.text) + " alone, or give what it takes");
+      }
       term.children.push_back(expression());
     } while (!failed() && token_.kind == Kind::comma);
     return expect(close, expected);

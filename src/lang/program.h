@@ -16,7 +16,7 @@ enum class Type : std::uint8_t { boolean, integer, real };
 enum class Kind : std::uint8_t { mask, score };
 
 enum class Op : std::uint8_t {
-  constant,   // true, false, 0, 1, divisors, inf: fixed in the kernel
+  constant,   // true, false, 0, 1, inf, divisors of // and %: fixed in the kernel
   parameter,  // another literal or a number argument: a value handed to the kernel
   name,       // a built-in integer name, or `s`
   load,       // array[index...]; out of range reads 0; a dim of size 1 accepts any index
@@ -52,7 +52,7 @@ enum class Name : std::uint8_t { q, k, row, col, b, h, h_kv, s_q, s_kv, token_q,
 enum Varies : std::uint8_t {
   varies_query = 1,  // row, q, token_q
   varies_key = 2,    // col, k, token_k
-  varies_batch = 4,  // b, s_q, s_kv, and positions given per sequence
+  varies_batch = 4,  // b, s_q, s_kv; and q, k, token_q, token_k, as starts may differ by sequence
   varies_head = 8,   // h, h_kv
   varies_logit = 16  // s
 };

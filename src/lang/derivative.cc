@@ -1,0 +1,211 @@
+#include "lang/derivative.h"
+
+#include "lang/builder.h"
+#include "lang/compile.h"
+
+namespace onepass::lang {
+namespace {
+
+constexpr std::int32_t none = -1;
+
+// A derivative: `guard ? value : 0`. Zeros of branches not chosen are never multiplied: a product
+// or quotient touches `value` alone, so what the guard hides cannot turn into NaN.
+struct Change {
+  std::int32_t value = none;  // none = zero everywhere
+  std::int32_t guard = none;  // none = everywhere
+  bool zero() const { return value == none; }
+};
+
+// Forward differentiation of every node with respect to one node.
+class Differentiator {
+ public:
+  explicit Differentiator(const Program& score)
+      : builder_(score), nodes_(score.nodes.size()), root_(score.root) {}
+
+  /// d root / d (node `variable`), or none when it is zero everywhere.
+  std::int32_t with_respect_to(std::int32_t variable) {
+    changes_.assign(nodes_, {});
+    for (std::size_t i = 0; i < nodes_; ++i) {
+      const auto node = static_cast<std::int32_t>(i);
+      changes_[i] = node == variable ? Change{builder_.constant(1.0), none} : rule(node);
+    }
+    const Change& out = changes_[static_cast<std::size_t>(root_)];
+    return out.zero() ? none : whole(out);
+  }
+
+  std::int32_t zero() { return builder_.constant(0.0); }
+  Program finish(std::int32_t root) const {
+    Program out = builder_.finish(root);
+    out.text = to_text(out);
+    return out;
+  }
+
+ private:
+  const Change& of(std::int32_t node) const { return changes_[static_cast<std::size_t>(node)]; }
+
+  std::int32_t whole(const Change& change) {
+    if (change.zero()) return zero();
+    if (change.guard == none) return change.value;
+    return builder_.select(change.guard, change.value, zero());
+  }
+
+  std::int32_t both(std::int32_t guard, std::int32_t other) {
+    if (guard == none) return other;
+    return other == none ? guard : builder_.binary(Op::logical_and, guard, other);
+  }
+
+  bool is_value(std::int32_t node) const {
+    const Op op = builder_.at(node).op;
+    return op == Op::constant || op == Op::parameter;
+  }
+
+  bool is_minus_one(std::int32_t node) const {
+    return builder_.at(node).op == Op::constant && builder_.at(node).real == -1.0;
+  }
+
+  // Products keep one known factor, in front.
+  std::int32_t product(std::int32_t a, std::int32_t b) {
+    if (is_value(b) && !is_value(a)) std::swap(a, b);
+    if (is_minus_one(a)) return builder_.unary(Op::negate, b);
+    const Node inner = builder_.at(b);
+    if (is_value(a) && inner.op == Op::multiply && is_value(inner.operand[0])) {
+      return product(builder_.binary(Op::multiply, a, inner.operand[0]), inner.operand[1]);
+    }
+    return builder_.binary(Op::multiply, a, b);
+  }
+
+  Change times(std::int32_t factor, const Change& change) {
+    if (change.zero()) return {};
+    return {product(factor, change.value), change.guard};
+  }
+
+  Change over(const Change& change, std::int32_t divisor) {
+    if (change.zero()) return {};
+    return {builder_.binary(Op::divide, change.value, divisor), change.guard};
+  }
+
+  Change minus(const Change& change) {
+    if (change.zero()) return {};
+    return {builder_.unary(Op::negate, change.value), change.guard};
+  }
+
+  Change plus(const Change& a, const Change& b, Op op = Op::add) {
+    if (b.zero()) return a;
+    if (a.zero()) return op == Op::add ? b : minus(b);
+    if (a.guard == b.guard) return {builder_.binary(op, a.value, b.value), a.guard};
+    const std::int32_t sum = builder_.binary(op, whole(a), whole(b));
+    if (a.guard == none || b.guard == none) return {sum, none};
+    return {sum, builder_.binary(Op::logical_or, a.guard, b.guard)};
+  }
+
+  Change select(std::int32_t condition, const Change& yes, const Change& no) {
+    if (yes.zero() && no.zero()) return {};
+    if (no.zero()) return {yes.value, both(condition, yes.guard)};
+    if (yes.zero()) {
+      return {no.value, both(builder_.unary(Op::logical_not, condition), no.guard)};
+    }
+    const std::int32_t value = builder_.select(condition, yes.value, no.value);
+    if (yes.guard == none && no.guard == none) return {value, none};
+    const std::int32_t always = builder_.constant(true);
+    return {value, builder_.select(condition, yes.guard == none ? always : yes.guard,
+                                   no.guard == none ? always : no.guard)};
+  }
+
+  // d|x| is 0 at 0.
+  Change absolute(std::int32_t x) {
+    const Change change = of(x);
+    if (change.zero()) return {};
+    const std::int32_t negative = builder_.binary(Op::less, x, zero());
+    const std::int32_t nonzero = builder_.binary(Op::not_equal, x, zero());
+    const Change sign = select(negative, minus(change), change);
+    return {sign.value, both(sign.guard, nonzero)};
+  }
+
+  Change rule(std::int32_t which) {
+    const Node node = builder_.at(which);
+    if (node.type != Type::real) return {};
+    const std::int32_t a = node.operand[0];
+    const std::int32_t b = node.operand[1];
+    switch (node.op) {
+      case Op::negate:
+        return minus(of(a));
+      case Op::add:
+        return plus(of(a), of(b));
+      case Op::subtract:
+        return plus(of(a), of(b), Op::subtract);
+      case Op::multiply:
+        return plus(times(b, of(a)), times(a, of(b)));
+      case Op::divide:
+        return over(plus(of(a), times(which, of(b)), Op::subtract), b);
+      case Op::modulo: {
+        // a - b * (a // b), and a // b does not change.
+        if (of(b).zero()) return of(a);
+        const std::int32_t turns = builder_.binary(Op::floor_divide, a, b);
+        return plus(of(a), times(turns, of(b)), Op::subtract);
+      }
+      case Op::select:
+        return select(a, of(b), of(node.operand[2]));
+      case Op::absolute:
+        return absolute(a);
+      case Op::minimum:
+        if (of(a).zero() && of(b).zero()) return {};
+        return select(builder_.binary(Op::less, b, a), of(b), of(a));
+      case Op::maximum:
+        if (of(a).zero() && of(b).zero()) return {};
+        return select(builder_.binary(Op::less, a, b), of(b), of(a));
+      case Op::square_root:
+        return over(times(builder_.constant(0.5), of(a)), which);
+      case Op::exponential:
+        return times(which, of(a));
+      case Op::logarithm:
+        return over(of(a), a);
+      case Op::hyperbolic_tangent: {
+        if (of(a).zero()) return {};
+        const std::int32_t square = builder_.binary(Op::multiply, which, which);
+        const std::int32_t one = builder_.constant(1.0);
+        return times(builder_.binary(Op::subtract, one, square), of(a));
+      }
+      default:
+        return {};  // names, loads, values, floor, //: constant between their steps
+    }
+  }
+
+  Builder builder_;
+  std::size_t nodes_;  // of the score; the builder appends the derivative's
+  std::int32_t root_;
+  std::vector<Change> changes_;
+};
+
+}  // namespace
+
+Program derivative_logit(const Program& score) {
+  Differentiator differentiator(score);
+  std::int32_t root = none;
+  for (std::size_t i = 0; i < score.nodes.size(); ++i) {
+    const Node& node = score.nodes[i];
+    if (node.op != Op::name || node.name != Name::s) continue;
+    root = differentiator.with_respect_to(static_cast<std::int32_t>(i));
+  }
+  return differentiator.finish(root == none ? differentiator.zero() : root);
+}
+
+std::vector<ArrayDerivative> derivative_arrays(const Program& score) {
+  std::vector<ArrayDerivative> out;
+  for (std::size_t i = 0; i < score.nodes.size(); ++i) {
+    const Node& node = score.nodes[i];
+    if (node.op != Op::load || node.type != Type::real) continue;
+    Differentiator differentiator(score);
+    const std::int32_t root = differentiator.with_respect_to(static_cast<std::int32_t>(i));
+    if (root == none) continue;
+    ArrayDerivative one;
+    one.array = node.slot;
+    one.factor = differentiator.finish(root);
+    for (std::size_t dim = 0; dim < node.operands; ++dim) {
+      one.index.push_back(differentiator.finish(node.operand[dim]));
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace onepass::lang
