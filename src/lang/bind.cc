@@ -225,6 +225,7 @@ std::int32_t Binder::call(const Tree& tree, const Term& term) {
     if (given.kind == Term::Kind::word) one.array = array_called(given.text);
     if (one.array == nullptr) one.node = value(tree, child);
     if (failed()) return none;
+    one.literal_zero = is_literal_zero(tree, child);
     bound.push_back(one);
   }
   for (const Definition& definition : defined_.all()) {

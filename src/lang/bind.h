@@ -28,6 +28,7 @@ class Binder {
   struct Bound {
     std::int32_t node = -1;
     const Argument* array = nullptr;
+    bool literal_zero = false;  // an error where it is a divisor
   };
   // One expansion of a definition; null stands for the caller's own text.
   struct Frame {
@@ -54,6 +55,7 @@ class Binder {
   std::int32_t choice(const Tree& tree, const Term& term);
   std::int32_t select(const Term& term, std::int32_t condition, std::int32_t yes, std::int32_t no);
 
+  bool is_literal_zero(const Tree& tree, std::int32_t which) const;
   bool numbers(const Term& term, const std::string& sign, std::span<std::int32_t> nodes);
   std::int32_t number(const Argument& argument);
   const Argument* argument(std::string_view name) const;

@@ -1,5 +1,6 @@
 // The operators and functions of Binder: their operand types, and the nodes they become.
 #include "lang/bind.h"
+#include "lang/fold.h"
 #include "lang/words.h"
 
 namespace onepass::lang {
@@ -68,6 +69,15 @@ std::int32_t Binder::unary(const Tree& tree, const Term& term) {
   return builder_.unary(Op::logical_not, operand[0]);
 }
 
+bool Binder::is_literal_zero(const Tree& tree, std::int32_t which) const {
+  const Term& term = tree.at(which);
+  if (term.kind == Term::Kind::integer) return term.integer == 0;
+  if (term.kind == Term::Kind::real) return rounded(kind_, term.real) == 0.0;
+  if (term.kind == Term::Kind::unary) return is_literal_zero(tree, term.children[0]);
+  const Bound* bound = term.kind == Term::Kind::word ? parameter(term.text) : nullptr;
+  return bound != nullptr && bound->literal_zero;
+}
+
 // `a | b | c` leans to the left and may be long: its left operands are walked in a loop.
 std::int32_t Binder::chain(const Tree& tree, std::int32_t which) {
   std::vector<std::int32_t> terms;
@@ -79,8 +89,14 @@ std::int32_t Binder::chain(const Tree& tree, std::int32_t which) {
   std::int32_t out = value(tree, left);
   for (auto term = terms.rbegin(); term != terms.rend() && !failed(); ++term) {
     ++terms_;
-    const std::int32_t right = value(tree, tree.at(*term).children[1]);
-    if (!failed()) out = binary(tree.at(*term), out, right);
+    const Term& at = tree.at(*term);
+    const std::int32_t right = value(tree, at.children[1]);
+    if (failed()) return none;
+    if (is_division(operation(at.operators[0])) && is_literal_zero(tree, at.children[1])) {
+      return fail(at, "the divisor of " + std::string(at.text) +
+                          " is the literal 0; divide by another number");
+    }
+    out = binary(at, out, right);
   }
   return out;
 }
@@ -96,14 +112,8 @@ std::int32_t Binder::binary(const Term& term, std::int32_t left, std::int32_t ri
     }
     return builder_.binary(op, left, right);
   }
-  if (is_division(op)) {
-    const std::int32_t known = builder_.divisor(right);
-    if (builder_.is_zero(known)) {
-      return fail(term, "the divisor of " + sign + " is the literal 0; divide by another number");
-    }
-    // Floor division by a constant is cheap; for / a parameter does as well.
-    if (op != Op::divide) right = known;
-  }
+  // Floor division by a constant is cheap; for / a parameter does as well.
+  if (op == Op::floor_divide || op == Op::modulo) right = builder_.divisor(right);
   std::int32_t nodes[] = {left, right};
   if (!numbers(term, sign, nodes)) return none;
   if (op == Op::divide) {

@@ -303,9 +303,10 @@ std::int32_t Builder::simplify(const Node& node) {
     case Op::divide:
       return is_one(b) ? a : none;
     case Op::floor_divide:
-      return integer && is_one(b) ? a : none;
+      if (integer && is_one(b)) return a;
+      return integer && is_zero(b) ? b : none;  // a divisor of 0 gives 0
     case Op::modulo:
-      return integer && is_one(b) ? constant(std::int64_t{0}) : none;
+      return integer && (is_one(b) || is_zero(b)) ? constant(std::int64_t{0}) : none;
     case Op::less:
     case Op::not_equal:
       if (a == b && (integer || node.op == Op::less)) return constant(false);

@@ -125,6 +125,13 @@ class Writer {
     return converts_alone(node, i) ? Text{"floor(" + text.text + ")"} : text;
   }
 
+  bool is_zero(const Node& node) const {
+    if (node.op == Op::constant) return node.real == 0.0 && node.integer == 0;
+    if (node.op != Op::parameter) return false;
+    const Parameter& held = program_.parameters[static_cast<std::size_t>(node.slot)];
+    return held.name.empty() && held.real == 0.0 && held.integer == 0;
+  }
+
   // Operand `i`, in parentheses when it holds together less than `least`.
   std::string part(const Node& node, std::size_t i, int least) const {
     const Text inner = operand(node, i);
@@ -155,6 +162,10 @@ class Writer {
     }
     const int own = strength_of(node.op);
     if (own == atom) return {call(node, sign)};
+    // A divisor that came out as 0 is legal, only a literal one is not.
+    if (own == product && node.op != Op::multiply && is_zero(operand_node(node, 1))) {
+      return {part(node, 0, own) + " " + sign + " (" + operand(node, 1).text + " - 0)", own};
+    }
     const int left = own == comparison ? own + 1 : own;
     return {part(node, 0, left) + " " + sign + " " + part(node, 1, own + 1), own};
   }
