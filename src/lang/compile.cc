@@ -19,28 +19,25 @@ Status check_text(std::string_view label, std::string_view text) {
 Status check_arguments(std::span<const Argument> arguments, const Definitions& definitions) {
   for (const Argument& argument : arguments) {
     const std::string_view name = argument.name;
+    const auto refuse = [&](const std::string& why) {
+      return Status::invalid("args: " + quoted(name, '\'') + " " + why);
+    };
     bool word = !name.empty() && is_word_start(name[0]);
     for (const char c : name) word = word && is_word_part(c);
     if (!word) {
-      return Status::invalid("args: " + quoted(name) +
-                             " is not a name; names are letters, digits and _, not starting with a "
-                             "digit; rename it");
+      return refuse("is not a name; names are letters, digits and _, no digit first; rename it");
     }
     if (is_reserved(name) || definitions.constant(name) != nullptr) {
-      return Status::invalid("args: " + quoted(name) +
-                             " has a meaning of its own in expressions; arguments take other "
-                             "names; rename it");
+      return refuse("has a meaning of its own in expressions; other names are allowed; rename it");
     }
     for (const Argument& other : arguments) {
       if (&other == &argument) break;
-      if (other.name == name) {
-        return Status::invalid("args: " + quoted(name) + " is given twice; give it once");
-      }
+      if (other.name == name) return refuse("is given twice; give each name once; drop one");
     }
     const TensorView* view = std::get_if<TensorView>(&argument.value);
     if (view != nullptr && (view->rank < 0 || view->rank > max_rank)) {
-      return Status::invalid("args: " + quoted(name) + " has " + std::to_string(view->rank) +
-                             " dims; arrays have 0 to 4; reshape it");
+      return refuse("has " + std::to_string(view->rank) +
+                    " dims; arrays have 0 to 4 dims; reshape it");
     }
   }
   return {};

@@ -59,9 +59,9 @@ std::size_t character_length(std::string_view text) {
 bool is_word_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_word_part(char c) { return is_word_start(c) || is_digit(c); }
 
-std::string quoted(std::string_view text) {
+std::string quoted(std::string_view text, char mark) {
   constexpr std::size_t limit = 40;
-  std::string out = "\"";
+  std::string out(1, mark);
   std::size_t at = 0;
   while (at < text.size() && at < limit) {
     const std::size_t length = character_length(text.substr(at));
@@ -75,8 +75,8 @@ std::string quoted(std::string_view text) {
     }
     at += length;
   }
-  out += at < text.size() ? "...\"" : "\"";
-  return out;
+  if (at < text.size()) out += "...";
+  return out + mark;
 }
 
 std::string Source::place(std::size_t offset) const {

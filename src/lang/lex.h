@@ -76,8 +76,8 @@ class Lexer {
   int brackets_ = 0;
 };
 
-/// The text in double quotes; bytes that are not printable ASCII or UTF-8 as \xNN; shortened.
-std::string quoted(std::string_view text);
+/// The text in quotes; bytes that are not printable ASCII or UTF-8 as \xNN; shortened.
+std::string quoted(std::string_view text, char mark = '"');
 
 bool is_word_start(char c);
 bool is_word_part(char c);

@@ -213,13 +213,13 @@ TEST(LangErrors, Arguments) {
     return program.ok() ? std::string("compiles") : program.status().message;
   };
   EXPECT_EQ(with({{"window", std::int64_t{1}}, {"t1", true}, {"_x", 0.5}}), "compiles");
-  EXPECT_NE(with({{"q", std::int64_t{1}}}).find("args: \"q\" has a meaning"), std::string::npos);
-  EXPECT_NE(with({{"abs", 1.0}}).find("args: \"abs\" has a meaning"), std::string::npos);
-  EXPECT_NE(with({{"causal", true}}).find("args: \"causal\" has a meaning"), std::string::npos);
-  EXPECT_NE(with({{"2x", true}}).find("args: \"2x\" is not a name"), std::string::npos);
-  EXPECT_NE(with({{"", true}}).find("args: \"\" is not a name"), std::string::npos);
-  EXPECT_NE(with({{"a", true}, {"a", 0.5}}).find("args: \"a\" is given twice"), std::string::npos);
-  EXPECT_NE(with({{"a", TensorView()}}).find("args: \"a\" has -1 dims"), std::string::npos);
+  EXPECT_NE(with({{"q", std::int64_t{1}}}).find("args: 'q' has a meaning"), std::string::npos);
+  EXPECT_NE(with({{"abs", 1.0}}).find("args: 'abs' has a meaning"), std::string::npos);
+  EXPECT_NE(with({{"causal", true}}).find("args: 'causal' has a meaning"), std::string::npos);
+  EXPECT_NE(with({{"2x", true}}).find("args: '2x' is not a name"), std::string::npos);
+  EXPECT_NE(with({{"", true}}).find("args: '' is not a name"), std::string::npos);
+  EXPECT_NE(with({{"a", true}, {"a", 0.5}}).find("args: 'a' is given twice"), std::string::npos);
+  EXPECT_NE(with({{"a", TensorView()}}).find("args: 'a' has -1 dims"), std::string::npos);
 }
 
 std::string repeated(const std::string& part, int times) {
