@@ -1,5 +1,6 @@
 """Wrong calls: the exception's type, the argument it names first, and nothing written."""
 
+import ctypes
 import re
 
 import numpy as np
@@ -165,3 +166,23 @@ def test_wrong_merge(kind, start, changes):
     assert str(caught.value).startswith(start), str(caught.value)
     if "o" not in changes:
         assert (call["o"] == 1).all()
+
+
+class OnMetal:
+    """An array that says it lies on a device of DLPack's type 8."""
+
+    def __dlpack__(self, **options):
+        capsule = X.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        device_type = pointer(capsule, b"dltensor") + ctypes.sizeof(ctypes.c_void_p)
+        ctypes.c_int32.from_address(device_type).value = 8
+        return capsule
+
+    def __dlpack_device__(self):
+        return (8, 0)
+
+
+def test_device_without_a_kernel():
+    with pytest.raises(NotImplementedError, match="^q: on a device of DLPack type 8;"):
+        onepass.attention(OnMetal(), X, X)
