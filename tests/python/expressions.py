@@ -134,10 +134,13 @@ def mentioned(args, *texts):
     return {name: value for name, value in args.items() if name in words}
 
 
-def random_problem(rng):
+SMALL, MANY_TILES = (0, 1, 2, 3, 7, 9, 17), (63, 130, 200, 257, 300)
+
+
+def random_problem(rng, lengths=SMALL):
     """(q, k, v, options) in float64; logits are exact, so that comparisons cannot tip."""
     b, h_kv, group = (int(rng.integers(1, 4)) for _ in range(3))
-    s_q, s_kv = (int(rng.choice([0, 1, 2, 3, 7, 9, 17])) for _ in range(2))
+    s_q, s_kv = (int(rng.choice(lengths)) for _ in range(2))
     d, d_v = (int(rng.choice([1, 2, 4, 5])) for _ in range(2))
     h_q = h_kv * group
     q = rng.integers(-3, 4, (b, s_q, h_q, d)).astype(np.float64)

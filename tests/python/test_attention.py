@@ -3,7 +3,7 @@
 import numpy as np
 import onepass
 import pytest
-from expressions import mentioned, random_problem
+from expressions import MANY_TILES, mentioned, random_problem
 from ml_dtypes import bfloat16
 from problems import DTYPES, check, error, generate, inputs
 from onepass import reference
@@ -78,7 +78,16 @@ def test_wide_and_unequal_head_dims(dtype, d, d_v):
 @pytest.mark.parametrize("seed", range(300))
 def test_random_problem(seed):
     """float64 inputs: every pair is decided as in the reference, whatever the expression."""
-    q, k, v, options = random_problem(np.random.default_rng(10_000 + seed))
+    hold_to_reference(*random_problem(np.random.default_rng(10_000 + seed)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_problem_over_many_tiles(seed):
+    """Tiles that a mask skips, fills or cuts."""
+    hold_to_reference(*random_problem(np.random.default_rng(30_000 + seed), MANY_TILES))
+
+
+def hold_to_reference(q, k, v, options):
     o, lse = onepass.attention(q, k, v, return_lse=True, **options)
     expected, expected_lse = reference.attention(q, k, v, return_lse=True, **options)
     assert error(lse, expected_lse) <= 1e-11 * size(expected_lse)
