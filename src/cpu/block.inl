@@ -71,30 +71,52 @@ void output_block(const typename F::unit* p, std::int64_t p_stride, const typena
   }
 }
 
-/// All output columns of 6 rows, block by block; `columns` is a multiple of F::lanes.
+/// Columns of V and O go in panels as wide as a register block. Five vectors go as 3 + 2: a block
+/// of one would wait for its own sums.
 template <class F>
-void output_rows(const typename F::unit* p, std::int64_t p_stride, const typename F::unit* v,
-                 std::int64_t v_stride, std::int64_t steps, typename F::real* o,
-                 std::int64_t columns, const typename F::real* alpha) {
-  constexpr int vecs = F::block_vecs;
-  std::int64_t left = columns / F::lanes;
-  std::int64_t o_stride = columns;
-  while (left > 0) {
-    // Five vectors go as 3 + 2: a block of one would wait for its own sums.
-    const std::int64_t take = left == vecs + 1 ? (vecs + 2) / 2 : left < vecs ? left : vecs;
-    if (take == 1) {
-      output_block<F, 1>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
-    } else if (take == 2) {
-      output_block<F, 2>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
-    } else if constexpr (vecs == 4) {
-      if (take == 3) {
-        output_block<F, 3>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+constexpr int panel_vecs(std::int64_t vecs_left) {
+  constexpr int most = F::block_vecs;
+  if (vecs_left == most + 1) return (most + 2) / 2;
+  return vecs_left < most ? int(vecs_left) : most;
+}
+
+/// V of one head: packed panels [keys][panel columns] one after the other, or the caller's rows.
+template <class Unit>
+struct Values {
+  const Unit* data = nullptr;
+  std::int64_t panel_rows = 0;  // unit rows of a panel; 0 = in place
+  std::int64_t row_stride = 0;  // in place only
+};
+
+/// Where unit row `row` of the panel at `column` starts, and how far the next row is.
+template <class Unit>
+inline const Unit* value_row(const Values<Unit>& v, std::int64_t row, std::int64_t column,
+                             std::int64_t panel_columns, std::int64_t* stride) {
+  *stride = v.panel_rows ? panel_columns : v.row_stride;
+  return v.data + (v.panel_rows ? column * v.panel_rows : column) + row * *stride;
+}
+
+/// All output columns of 6 rows, panel by panel: O = alpha O + P V over unit rows
+/// [first_row, first_row + steps) of V. `columns` is a multiple of F::lanes.
+template <class F>
+void output_rows(const typename F::unit* p, std::int64_t p_stride,
+                 const Values<typename F::unit>& values, std::int64_t first_row, std::int64_t steps,
+                 typename F::real* o, std::int64_t columns, const typename F::real* alpha) {
+  for (std::int64_t column = 0; column < columns;) {
+    const int vecs = panel_vecs<F>((columns - column) / F::lanes);
+    std::int64_t v_stride;
+    const auto* v = value_row(values, first_row, column, vecs * F::lanes, &v_stride);
+    if (vecs == 1) {
+      output_block<F, 1>(p, p_stride, v, v_stride, steps, o + column, columns, alpha);
+    } else if (vecs == 2) {
+      output_block<F, 2>(p, p_stride, v, v_stride, steps, o + column, columns, alpha);
+    } else if constexpr (F::block_vecs == 4) {
+      if (vecs == 3) {
+        output_block<F, 3>(p, p_stride, v, v_stride, steps, o + column, columns, alpha);
       } else {
-        output_block<F, 4>(p, p_stride, v, v_stride, steps, o, o_stride, alpha);
+        output_block<F, 4>(p, p_stride, v, v_stride, steps, o + column, columns, alpha);
       }
     }
-    o += take * F::lanes;
-    v += take * F::lanes;
-    left -= take;
+    column += vecs * F::lanes;
   }
 }

@@ -79,6 +79,7 @@ struct ForwardCall {
   const Problem* problem = nullptr;
   const lang::Program* mask = nullptr;   // null = every key is visible
   const lang::Program* score = nullptr;  // null = the logit itself
+  const Dropout* dropout = nullptr;      // null = none
   ForwardSizes sizes;
   std::byte* workspace = nullptr;
   std::int64_t first_head = 0;  // of the wave, counted over (b, h_kv)

@@ -3,6 +3,9 @@
 #include "cpu/block.inl"
 #include "cpu/convert.inl"
 #include "cpu/pack.inl"
+#include "shared/philox.h"
+
+#include "cpu/dropout.inl"
 #include "cpu/peak.inl"
 #include "cpu/softmax.inl"
 #include "cpu/tile.inl"

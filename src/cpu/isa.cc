@@ -87,6 +87,16 @@ const char* name(Isa isa) {
 
 namespace cpu {
 
+bool bf16_dot_is_fast() {
+#if defined(__x86_64__)
+  unsigned highest = 0, b = 0, c = 0, d = 0;
+  __get_cpuid(0, &highest, &b, &c, &d);
+  return c != signature_INTEL_ecx;
+#else
+  return false;
+#endif
+}
+
 std::vector<Isa> detected_isas() {
   std::vector<Isa> isas{Isa::baseline};
   detect(isas);
@@ -100,7 +110,10 @@ Result<Capabilities> cpu_capabilities(int threads) {
   capabilities.isas = cpu::detected_isas();
   capabilities.threads = cpu::usable_threads(threads);
   const char* forced = std::getenv("ONEPASS_ISA");
-  if (!forced || !*forced) return capabilities;
+  if (!forced || !*forced) {
+    if (!cpu::bf16_dot_is_fast()) std::erase(capabilities.isas, Isa::avx512_bf16);
+    return capabilities;
+  }
   const std::vector<Isa> here = capabilities.isas;
   const std::optional<Isa> isa = isa_named(forced);
   if (!isa || std::find(here.begin(), here.end(), *isa) == here.end()) {

@@ -9,16 +9,24 @@ void QueryTile<F>::output_isolated(int group, std::int64_t key_begin, int begin,
     real* s = s_ + r * stride;
     std::uint8_t hidden[max_tile_keys];
     for (int j = begin; j < padded_end; ++j) hidden[j] = s[j] == -F::infinity;
-    weigh_row<F>(s, begin, padded_end, real(call_.weight_log2), used_max_log2_[r], alpha_[r],
-                 row_sum_ + r * lanes);
+    weigh(r, key_begin, begin, padded_end);
     const auto* p = reinterpret_cast<const unit*>(s);
+    std::int64_t panel = 0, panel_end = 0;
     for (std::int64_t c = 0; c < columns; c += lanes) {
+      if (c == panel_end) {
+        panel = c;
+        panel_end = c + panel_vecs<F>((columns - c) / lanes) * lanes;
+      }
+      std::int64_t v_stride;
+      const unit* v =
+          value_row(v_, key_begin / F::unit_elements, panel, panel_end - panel, &v_stride) +
+          (c - panel);
       real* o = o_ + r * columns + c;
       vec sum = F::load(o) * F::set1(alpha_[r]);
       for (int j = begin; j < end; j += F::unit_elements) {
         if (hidden[j] && hidden[j + F::unit_elements - 1]) continue;
-        const unit* v = v_ + (key_begin + j) / F::unit_elements * v_stride_ + c;
-        sum = F::dot(F::broadcast(p + j / F::unit_elements), F::load_visible(v, hidden + j), sum);
+        const int step = j / F::unit_elements;
+        sum = F::dot(F::broadcast(p + step), F::load_visible(v + step * v_stride, hidden + j), sum);
       }
       F::store(o, sum);
     }

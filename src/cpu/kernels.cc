@@ -60,6 +60,7 @@ ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* work
   call.problem = &p;
   call.mask = p.has_mask ? &p.mask : nullptr;
   call.score = p.has_score ? &p.score : nullptr;
+  call.dropout = p.dropout.p > 0.0 ? &p.dropout : nullptr;
   split_scale(p, call);
   call.sizes = sizes;
   call.workspace = static_cast<std::byte*>(workspace);
@@ -73,12 +74,11 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
   if (std::find(capabilities.isas.begin(), capabilities.isas.end(), isa) ==
       capabilities.isas.end()) {
     return std::string("instruction set: ") + name(isa) +
-           " is not on this machine or ONEPASS_ISA excludes it";
+           " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
   }
   if (!cpu::forward_kernels(isa, p.dtype)) {
     return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
   }
-  if (p.dropout.p > 0.0) return "dropout: not in the CPU forward yet";
   return {};
 }
 

@@ -1,6 +1,7 @@
 // K and V of one key/value head into the layout the register blocks read.
 //   K: panels [keys / panel_keys][d units][panel_keys], keys beyond the last one zero
-//   V: rows [keys / unit_elements][columns] of units, columns beyond d_v zero; or in place
+//   V: panels [columns / panel columns][keys / unit_elements][panel columns] of units, columns
+//      beyond d_v zero; or in place
 
 /// Transposes rows[lanes][width] of units into panel[width][panel_keys], at one vector of keys.
 template <class F>
@@ -50,28 +51,43 @@ void pack_keys(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int
   }
 }
 
+/// One unit row of V from `rows` (its 1 or 2 key rows of `columns` elements each) to its panels.
+template <class F>
+void store_value_row(const typename F::unit* rows, std::int64_t columns, std::int64_t panel_rows,
+                     std::int64_t row, typename F::unit* packed) {
+  for (std::int64_t column = 0; column < columns;) {
+    const std::int64_t width = panel_vecs<F>((columns - column) / F::lanes) * F::lanes;
+    typename F::unit* to = packed + column * panel_rows + row * width;
+    if constexpr (F::unit_elements == 2) {
+      const Brain* even = reinterpret_cast<const Brain*>(rows) + column;
+      const Brain* odd = even + columns;
+      Brain* pairs = reinterpret_cast<Brain*>(to);
+      for (std::int64_t c = 0; c < width; ++c) {
+        pairs[2 * c] = even[c];
+        pairs[2 * c + 1] = odd[c];
+      }
+    } else {
+      for (std::int64_t c = 0; c < width; c += F::lanes) {
+        F::store(to + c, F::load(rows + column + c));
+      }
+    }
+    column += width;
+  }
+}
+
 template <class F>
 void pack_values(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int64_t first_key,
                  typename F::unit* rows, std::byte* packed) {
   const std::int64_t columns = call.sizes.o_stride;
-  auto* out = reinterpret_cast<typename F::unit*>(packed) + first_key / F::unit_elements * columns;
+  const std::int64_t panel_rows = call.sizes.key_groups * group_keys / F::unit_elements;
+  auto* out = reinterpret_cast<typename F::unit*>(packed);
   for (std::int64_t key = first_key; key < first_key + group_keys; key += F::unit_elements) {
     for (int e = 0; e < F::unit_elements; ++e) {
       const std::int64_t count = key + e < call.s_kv ? call.d_v : 0;
-      typename F::unit* row = F::unit_elements == 1 ? out : rows + e * (columns / 2);
       unit_row<F>(count ? address(call.v, b, key + e, h) : nullptr, call.v.dtype, call.v.d, count,
-                  1.0, row, columns / F::unit_elements);
+                  1.0, rows + e * columns / F::unit_elements, columns / F::unit_elements);
     }
-    if constexpr (F::unit_elements == 2) {
-      const Brain* even = reinterpret_cast<const Brain*>(rows);
-      const Brain* odd = even + columns;
-      Brain* pairs = reinterpret_cast<Brain*>(out);
-      for (std::int64_t c = 0; c < columns; ++c) {
-        pairs[2 * c] = even[c];
-        pairs[2 * c + 1] = odd[c];
-      }
-    }
-    out += columns;
+    store_value_row<F>(rows, columns, panel_rows, key / F::unit_elements, out);
   }
 }
 

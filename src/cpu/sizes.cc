@@ -12,6 +12,8 @@ namespace {
 // Packed heads wait in memory for their turn: this much, and more for many threads, at least one.
 constexpr std::int64_t wave_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t wave_bytes_per_thread = std::int64_t{2} << 20;
+// Query rows of a key/value head up to which V is not worth a copy.
+constexpr std::int64_t few_queries = 48;
 // Work that pays for waking a thread (about 20 us at 100 GFLOP/s).
 constexpr double flops_per_thread = 2e6;
 
@@ -74,8 +76,12 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   const DType packed = form.unit_elements == 2 ? DType::bfloat16
                        : form.real_bytes == 8  ? DType::float64
                                                : DType::float32;
-  sizes.v_in_place = form.unit_elements == 1 && p.v.dtype == packed && p.v.strides[3] == 1 &&
-                     sizes.o_stride == p.d_v;
+  // Rows far apart cost more to read again for every six queries than to copy once; few queries
+  // do not read them often enough.
+  const bool readable = form.unit_elements == 1 && p.v.dtype == packed && p.v.strides[3] == 1 &&
+                        sizes.o_stride == p.d_v;
+  const bool dense = p.v.strides[1] == p.d_v && p.d_v <= form.panel_keys;
+  sizes.v_in_place = readable && (dense || p.s_q * p.group <= few_queries);
   const std::int64_t keys = sizes.key_groups * group_keys;
   sizes.packed_k_bytes = round_up(keys * sizes.d_units * form.unit_bytes, 64);
   sizes.packed_v_bytes =

@@ -34,6 +34,7 @@ class QueryTile {
   void scores(std::int64_t key_begin, int keys);
   void edit_row(int row, int keys);
   bool edited(int group, int key_group, int keys) const;
+  void weigh(int row, std::int64_t key_begin, int begin, int end);
   void accumulate(int group, std::int64_t key_begin, int keys);
   void output_isolated(int group, std::int64_t key_begin, int begin, int end);
   std::uint64_t finish();
@@ -48,8 +49,7 @@ class QueryTile {
   bool isolate_ = false;  // hidden keys' V takes no part, be it NaN
   real first_log2_ = 0;
   const unit* k_ = nullptr;
-  const unit* v_ = nullptr;
-  std::int64_t v_stride_ = 0;
+  Values<unit> v_;
   unit* q_ = nullptr;
   real *s_ = nullptr, *o_ = nullptr, *row_max_ = nullptr, *row_sum_ = nullptr;
   real *tile_max_ = nullptr, *max_log2_ = nullptr, *used_max_log2_ = nullptr, *alpha_ = nullptr;
@@ -73,12 +73,11 @@ QueryTile<F>::QueryTile(const ForwardCall& call, std::int64_t item, int thread) 
   groups_ = (rows_ + group_rows - 1) / group_rows;
   k_ = reinterpret_cast<const unit*>(call.workspace + slot * sizes.packed_k_bytes);
   if (sizes.v_in_place) {
-    v_ = reinterpret_cast<const unit*>(address(call.v, b_, 0, h_kv_));
-    v_stride_ = call.v.s;
+    v_ = {reinterpret_cast<const unit*>(address(call.v, b_, 0, h_kv_)), 0, call.v.s};
   } else {
-    v_ = reinterpret_cast<const unit*>(call.workspace + sizes.v_offset +
-                                       slot * sizes.packed_v_bytes);
-    v_stride_ = sizes.o_stride;
+    v_ = {reinterpret_cast<const unit*>(call.workspace + sizes.v_offset +
+                                        slot * sizes.packed_v_bytes),
+          sizes.key_groups * group_keys / F::unit_elements, 0};
   }
   std::byte* scratch = call.workspace + sizes.scratch_offset + thread * sizes.scratch.bytes;
   const ScratchMap& map = sizes.scratch;
@@ -165,7 +164,9 @@ void QueryTile<F>::step(std::int64_t key_begin, int keys, bool full) {
   scores(key_begin, keys);
   if (!full && mask_) mask_->begin_keys(key_begin, keys);
   if (score_) score_->begin_keys(key_begin, keys);
-  for (int r = 0; r < rows_; ++r) edit_row(r, keys);
+  if (score_ || !full || keys % group_keys != 0) {
+    for (int r = 0; r < rows_; ++r) edit_row(r, keys);
+  }
   for (int r = 0; r < padded_rows(); ++r) {
     tile_max_[r] = F::reduce_max(F::load(row_max_ + r * lanes));
   }
@@ -247,6 +248,20 @@ void QueryTile<F>::edit_row(int row, int keys) {
   F::store(row_max_ + row * lanes, most);
 }
 
+/// Scores of one row to weights in place, columns [begin, end) of the tile (multiples of 64).
+template <class F>
+void QueryTile<F>::weigh(int row, std::int64_t key_begin, int begin, int end) {
+  real* s = s_ + row * std::int64_t{call_.sizes.tile_keys};
+  weigh_row<F>(s, begin, end, real(call_.weight_log2), used_max_log2_[row], alpha_[row],
+               row_sum_ + row * lanes);
+  if (!call_.dropout) return;
+  const Dropout& dropout = *call_.dropout;
+  std::uint8_t keep[max_tile_keys];
+  keep_row(dropout_stream(dropout.seed, dropout.offset, b_, h_), dropout_threshold(dropout.p),
+           dropout.row0 + row_begin_ + row, dropout.col0 + key_begin + begin, end - begin, keep);
+  drop_weights<F>(s, begin, end - begin, keep);
+}
+
 /// Softmax of the 6 rows of one group over the keys they may see, then O = alpha O + P V.
 template <class F>
 void QueryTile<F>::accumulate(int group, std::int64_t key_begin, int keys) {
@@ -266,26 +281,24 @@ void QueryTile<F>::accumulate(int group, std::int64_t key_begin, int keys) {
   const int column = begin * group_keys;
   const int stop = end * group_keys < keys ? end * group_keys : keys;
   if (isolate_) return output_isolated(group, key_begin, column, stop);
-  for (int r = first; r < first + group_rows; ++r) {
-    weigh_row<F>(s_ + r * stride, column, end * group_keys, real(call_.weight_log2),
-                 used_max_log2_[r], alpha_[r], row_sum_ + r * lanes);
-  }
+  for (int r = first; r < first + group_rows; ++r) weigh(r, key_begin, column, end * group_keys);
   const auto* p = reinterpret_cast<const unit*>(s_ + first * stride);
   const int steps = (stop - column + F::unit_elements - 1) / F::unit_elements;
-  output_rows<F>(p + column / F::unit_elements, stride * sizeof(real) / sizeof(unit),
-                 v_ + (key_begin + column) / F::unit_elements * v_stride_, v_stride_, steps,
-                 o_ + first * call_.sizes.o_stride, call_.sizes.o_stride, alpha_ + first);
+  output_rows<F>(p + column / F::unit_elements, stride * sizeof(real) / sizeof(unit), v_,
+                 (key_begin + column) / F::unit_elements, steps, o_ + first * call_.sizes.o_stride,
+                 call_.sizes.o_stride, alpha_ + first);
 }
 
 /// o = O / l and lse of every row. Returns the groups with a row that is not finite, as a bit set.
 template <class F>
 std::uint64_t QueryTile<F>::finish() {
   const std::int64_t columns = call_.sizes.o_stride;
+  const real kept = call_.dropout ? real(1.0 - call_.dropout->p) : real{1};
   std::uint64_t bad = 0;
   for (int r = 0; r < rows_; ++r) {
     const real sum = F::reduce_add(F::load(row_sum_ + r * lanes));
     real* o = o_ + r * columns;
-    const vec divisor = F::set1(sum == real{0} ? real{1} : sum);
+    const vec divisor = F::set1(sum == real{0} ? real{1} : sum * kept);
     vec vote{};  // x * 0 is NaN for infinities and NaN
     for (std::int64_t c = 0; c < columns; c += lanes) {
       const vec x = F::load(o + c) / divisor;

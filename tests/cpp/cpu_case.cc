@@ -185,9 +185,11 @@ Call::Expected Call::expected() const {
           const double weight = std::exp(s[static_cast<std::size_t>(j)] - most);
           const double* v_row = wide_v.data() + ((b * c.s_kv + j) * c.h_kv + h_kv) * c.d_v;
           total += weight;
+          if (c.kept && !c.kept(b, h, i, j)) continue;
           for (std::int64_t e = 0; e < c.d_v; ++e) o_row[e] += weight * v_row[e];
         }
-        for (std::int64_t e = 0; e < c.d_v; ++e) o_row[e] /= total == 0.0 ? 1.0 : total;
+        for (std::int64_t e = 0; e < c.d_v; ++e)
+          o_row[e] /= total == 0.0 ? 1.0 : total * (1.0 - c.options.dropout.p);
         want.lse[static_cast<std::size_t>((b * c.h_q + h) * c.s_q + i)] =
             total == 0.0 ? -infinity : most + std::log(total);
       }

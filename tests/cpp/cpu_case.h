@@ -50,6 +50,8 @@ struct Case {
   std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)> visible{};
   std::function<double(double, std::int64_t, std::int64_t, std::int64_t, std::int64_t)> score{};
   bool with_sink = false;
+  /// What options.dropout keeps.
+  std::function<bool(std::int64_t, std::int64_t, std::int64_t, std::int64_t)> kept{};
 };
 
 /// Buffers in (b, s, h, d) order, filled with normal-like values of a seed; outputs NaN.

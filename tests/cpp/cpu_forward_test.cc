@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "cpu_case.h"
+#include "reference/philox.h"
 
 namespace onepass::cpu_test {
 namespace {
@@ -173,6 +174,27 @@ TEST(CpuForward, Scores) {
       };
       expect_right(c, c.options.score);
     }
+  }
+}
+
+TEST(CpuForward, Dropout) {
+  for (const DType dtype : dtypes) {
+    Case c{.b = 2,
+           .h_q = 4,
+           .h_kv = 2,
+           .s_q = 37,
+           .s_kv = 600,
+           .d = 16,
+           .d_v = 16,
+           .dtype = dtype,
+           .out_dtype = lse_like(dtype)};
+    c.options.dropout = {
+        .p = 0.48, .seed = 0x123456789ABCDEFULL, .offset = 1ULL << 33, .row0 = 48, .col0 = 1 << 20};
+    c.options.mask = "causal";
+    c.visible = [](auto, auto, auto i, auto j) { return j <= i + 563; };
+    c.kept = [drop = reference::Dropout{0.48, 0x123456789ABCDEFULL, 1ULL << 33, 48, 1 << 20}](
+                 auto b, auto h, auto i, auto j) { return reference::kept(drop, b, h, i, j); };
+    expect_right(c, "dropout");
   }
 }
 
