@@ -89,23 +89,30 @@ need_packages() {
   exit 1
 }
 
+# need_venv NAME REQUIREMENTS...: the environment .venv with the packages of these files.
 need_venv() {
-  local python stamp
+  local python made_with stamp wanted=()
   python=$(choose_python)
-  stamp=$("$python" -c 'import sys; print(sys.version, sys.prefix)'; cksum <tools/requirements.txt)
-  if [ "$(cat .venv/ready 2>/dev/null)" = "$stamp" ]; then return; fi
-  say "making .venv with the packages of tools/requirements.txt"
-  rm -rf .venv
-  "$python" -m venv .venv
-  if ! .venv/bin/pip install -q --disable-pip-version-check -r tools/requirements.txt; then
+  made_with=$("$python" -c 'import sys; print(sys.version, sys.prefix)')
+  stamp="$made_with $(cat "${@:2}" | cksum)"
+  if [ "$(cat ".venv/$1" 2>/dev/null)" = "$stamp" ]; then return; fi
+  say "preparing .venv with ${*:2}"
+  if [ "$(cat .venv/made_with 2>/dev/null)" != "$made_with" ]; then
+    rm -rf .venv
+    "$python" -m venv .venv
+    echo "$made_with" >.venv/made_with
+  fi
+  for file in "${@:2}"; do wanted+=(-r "$file"); done
+  if ! .venv/bin/pip install -q --disable-pip-version-check "${wanted[@]}"; then
     say "pip could not install them; with a network, or a local index in PIP_INDEX_URL, run again"
     exit 1
   fi
-  echo "$stamp" >.venv/ready
+  echo "$stamp" >".venv/$1"
 }
 
 case "${1:-}" in
   program | fuzz) need_packages "$1" ;;
-  build | test) need_packages "$1"; need_venv ;;
+  build) need_packages build; need_venv build tools/requirements.txt ;;
+  test) need_packages test; need_venv test tools/requirements.txt tools/requirements-test.txt ;;
   *) say "unknown argument \"${1:-}\"; program, build, test or fuzz is allowed"; exit 2 ;;
 esac

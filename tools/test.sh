@@ -12,6 +12,10 @@ step() {  # step NAME COMMAND...
   printf '== %s: %d s\n' "$1" $((SECONDS - start))
 }
 
+# NVRTC comes as a Python package.
+nvrtc=$(echo "$PWD"/.venv/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib)
+export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+
 build() {  # build PRESET OPTION...
   cmake --log-level=WARNING --preset "$1" "${@:2}" && cmake --build --preset "$1"
 }
