@@ -38,13 +38,14 @@ inline Real floor_of(Real x) {
 }
 
 // x = n ln 2 + r with |r| <= ln(2) / 2; returns e^r - 1.
+// n is unsigned because it wraps: NaN makes any number of it.
 struct ReducedFloat {
   float expm1_r;
-  std::int32_t n;
+  std::uint32_t n;
 };
 struct ReducedDouble {
   double expm1_r;
-  std::int64_t n;
+  std::uint64_t n;
 };
 inline ReducedFloat reduce(float x) {
   constexpr float magic = 12582912.0f;  // 1.5 * 2^23: the sum's low bits are the rounded integer
@@ -57,7 +58,7 @@ inline ReducedFloat reduce(float x) {
   p = multiply_add(p, r, 0.041666273f);
   p = multiply_add(p, r, 0.166665405f);
   p = multiply_add(p, r, 0.5f);
-  return {multiply_add(r * r, p, r), static_cast<std::int32_t>(bits_of(shifted) - bits_of(magic))};
+  return {multiply_add(r * r, p, r), bits_of(shifted) - bits_of(magic)};
 }
 inline ReducedDouble reduce(double x) {
   constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
@@ -76,32 +77,26 @@ inline ReducedDouble reduce(double x) {
   p = multiply_add(p, r, 0.041666666666666706);
   p = multiply_add(p, r, 0.16666666666666677);
   p = multiply_add(p, r, 0.5);
-  return {multiply_add(r * r, p, r), static_cast<std::int64_t>(bits_of(shifted) - bits_of(magic))};
+  return {multiply_add(r * r, p, r), bits_of(shifted) - bits_of(magic)};
 }
 
 // 2^n for n in the normal range.
-inline float power_of_two(std::int32_t n) {
-  return bits_as_float(static_cast<std::uint32_t>(n + 127) << 23);
-}
-inline double power_of_two(std::int64_t n) {
-  return bits_as_double(static_cast<std::uint64_t>(n + 1023) << 52);
-}
+inline float power_of_two(std::uint32_t n) { return bits_as_float((n + 127) << 23); }
+inline double power_of_two(std::uint64_t n) { return bits_as_double((n + 1023) << 52); }
 
 // 2^n in two factors, so that the result overflows and underflows gradually. NaN passes the clamps.
 inline float exp_of(float x) {
   x = x > 90.0f ? 90.0f : x;
   x = x < -105.0f ? -105.0f : x;
   const ReducedFloat reduced = reduce(x);
-  const std::int32_t half =
-      static_cast<std::int32_t>(static_cast<std::uint32_t>(reduced.n + 256) >> 1) - 128;
+  const std::uint32_t half = ((reduced.n + 256) >> 1) - 128;
   return (1.0f + reduced.expm1_r) * power_of_two(half) * power_of_two(reduced.n - half);
 }
 inline double exp_of(double x) {
   x = x > 711.0 ? 711.0 : x;
   x = x < -747.0 ? -747.0 : x;
   const ReducedDouble reduced = reduce(x);
-  const std::int64_t half =
-      static_cast<std::int64_t>(static_cast<std::uint64_t>(reduced.n + 2048) >> 1) - 1024;
+  const std::uint64_t half = ((reduced.n + 2048) >> 1) - 1024;
   return (1.0 + reduced.expm1_r) * power_of_two(half) * power_of_two(reduced.n - half);
 }
 
