@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lang/integer.h"
+
 namespace onepass::lang::intervals {
 namespace {
 

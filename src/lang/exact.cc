@@ -1,7 +1,6 @@
 #include "lang/exact.h"
 
-#include <algorithm>
-#include <cmath>
+#include "lang/integer.h"
 
 namespace onepass::lang::intervals {
 namespace {
@@ -11,163 +10,11 @@ constexpr std::uint8_t both = varies_query | varies_key;
 /// Bounds on positions that keep sums of them from overflowing.
 constexpr std::int64_t far = std::int64_t{1} << 61;
 
-std::int64_t integer_result(Op op, std::int64_t a, std::int64_t b) {
-  switch (op) {
-    case Op::negate:
-      return wrapping_subtract(0, a);
-    case Op::add:
-      return wrapping_add(a, b);
-    case Op::subtract:
-      return wrapping_subtract(a, b);
-    case Op::multiply:
-      return wrapping_multiply(a, b);
-    case Op::floor_divide:
-      return floor_quotient(a, b);
-    case Op::modulo:
-      return floor_remainder(a, b);
-    case Op::absolute:
-      return a < 0 ? wrapping_subtract(0, a) : a;
-    case Op::minimum:
-      return std::min(a, b);
-    case Op::maximum:
-      return std::max(a, b);
-    default:
-      return 0;
-  }
-}
-
-float real_result(Op op, float a, float b) {
-  switch (op) {
-    case Op::negate:
-      return -a;
-    case Op::add:
-      return a + b;
-    case Op::subtract:
-      return a - b;
-    case Op::multiply:
-      return a * b;
-    case Op::divide:
-      return a / b;
-    case Op::floor_divide:
-      return std::floor(a / b);
-    case Op::modulo: {
-      const float multiple = b * std::floor(a / b);
-      return a - multiple;
-    }
-    case Op::absolute:
-      return std::fabs(a);
-    case Op::floor:
-      return std::floor(a);
-    case Op::minimum:
-      return std::isnan(a) || std::isnan(b) ? a + b : (a < b ? a : b);
-    case Op::maximum:
-      return std::isnan(a) || std::isnan(b) ? a + b : (a > b ? a : b);
-    case Op::square_root:
-      return std::sqrt(a);
-    case Op::exponential:
-      return std::exp(a);
-    case Op::logarithm:
-      return std::log(a);
-    case Op::hyperbolic_tangent:
-      return std::tanh(a);
-    default:
-      return 0.0f;
-  }
-}
-
-template <class T>
-bool comparison(Op op, T a, T b) {
-  switch (op) {
-    case Op::less:
-      return a < b;
-    case Op::less_equal:
-      return a <= b;
-    case Op::equal:
-      return a == b;
-    default:
-      return a != b;
-  }
-}
-
 }  // namespace
-
-std::int64_t name_value(Name name, const Scope& scope, std::int64_t row, std::int64_t col) {
-  switch (name) {
-    case Name::q:
-      return wrapping_add(row, scope.q_start);
-    case Name::k:
-      return wrapping_add(col, scope.k_start);
-    case Name::row:
-      return row;
-    case Name::col:
-      return col;
-    case Name::b:
-      return scope.b;
-    case Name::h:
-      return scope.h;
-    case Name::h_kv:
-      return scope.h_kv;
-    case Name::s_q:
-      return scope.s_q;
-    case Name::s_kv:
-      return scope.s_kv;
-    case Name::token_q:
-      return wrapping_add(row, scope.token_q_start);
-    case Name::token_k:
-      return wrapping_add(col, scope.token_k_start);
-    case Name::s:
-      break;
-  }
-  return 0;
-}
-
-Value apply(const Program& program, const Node& node, const Value* operand) {
-  const Type operand_type =
-      node.operands > 0 ? program.nodes[node.operand[node.operands - 1]].type : node.type;
-  switch (node.op) {
-    case Op::constant:
-      if (node.type == Type::real) return {.real = static_cast<float>(node.real)};
-      return {.integer = node.integer};
-    case Op::parameter: {
-      const Parameter& parameter = program.parameters[static_cast<std::size_t>(node.slot)];
-      if (node.type == Type::real) return {.real = static_cast<float>(parameter.real)};
-      return {.integer = parameter.integer};
-    }
-    case Op::load: {
-      std::int64_t index[max_rank] = {};
-      for (int i = 0; i < node.operands; ++i) index[i] = operand[i].integer;
-      return element(program.arrays[static_cast<std::size_t>(node.slot)].view, index);
-    }
-    case Op::to_real:
-      if (operand_type == Type::real) return operand[0];
-      return {.real = static_cast<float>(operand[0].integer)};
-    case Op::select:
-      return operand[0].integer != 0 ? operand[1] : operand[2];
-    case Op::logical_not:
-      return {.integer = operand[0].integer == 0};
-    case Op::logical_and:
-      return {.integer = operand[0].integer & operand[1].integer};
-    case Op::logical_or:
-      return {.integer = operand[0].integer | operand[1].integer};
-    case Op::less:
-    case Op::less_equal:
-    case Op::equal:
-    case Op::not_equal:
-      if (operand_type == Type::real) {
-        return {.integer = comparison(node.op, operand[0].real, operand[1].real)};
-      }
-      return {.integer = comparison(node.op, operand[0].integer, operand[1].integer)};
-    default:
-      break;
-  }
-  if (node.type == Type::real) {
-    return {.real = real_result(node.op, operand[0].real, operand[1].real)};
-  }
-  return {.integer = integer_result(node.op, operand[0].integer, operand[1].integer)};
-}
 
 Constants::Constants(const Program& program, const Scope& scope, const Sides& sides) {
   if (!sides.analysed) return;
+  const Value unused = {.integer = 0};  // for dims that accept any index
   for (int i = 0; i <= program.root; ++i) {
     if (sides.of[i] & both) continue;
     const Node& node = program.nodes[i];
@@ -175,12 +22,12 @@ Constants::Constants(const Program& program, const Scope& scope, const Sides& si
       values_[i] = {.integer = name_value(node.name, scope, 0, 0)};
       continue;
     }
-    Value operand[4] = {};
+    Lanes operand[4];
     for (int j = 0; j < node.operands; ++j) {
-      if (node.op == Op::load && !index_counts(program, node, j)) continue;
-      operand[j] = values_[node.operand[j]];
+      const bool counts = node.op != Op::load || index_counts(program, node, j);
+      operand[j] = {counts ? &values_[node.operand[j]] : &unused, 0};
     }
-    values_[i] = apply(program, node, operand);
+    apply(program, node, operand, 1, &values_[i]);
   }
 }
 
@@ -218,23 +65,27 @@ void TermReader::find_direct(const Sides& sides, const Constants& constants) {
   direct_ = moves;
 }
 
-Value TermReader::compute(const Constants& constants, std::int64_t index) const {
-  Value values[max_nodes];
+void TermReader::compute(const Constants& constants, std::int64_t begin, int count,
+                         Value* out) const {
+  Value values[max_nodes][lanes];
+  const Value unused = {.integer = 0};  // for dims that accept any index
   term_.inside.for_each([&](int i) {
     const Node& node = program_->nodes[i];
+    Value* to = i == term_.node ? out : values[i];
     if (node.op == Op::name) {
-      values[i] = {.integer = name_value(node.name, scope_, index, index)};
+      const std::int64_t first = name_value(node.name, scope_, begin, begin);
+      for (int lane = 0; lane < count; ++lane) to[lane].integer = wrapping_add(first, lane);
       return;
     }
-    Value operand[4] = {};
+    Lanes operand[4];
     for (int j = 0; j < node.operands; ++j) {
-      if (node.op == Op::load && !index_counts(*program_, node, j)) continue;
       const int from = node.operand[j];
-      operand[j] = term_.inside.has(from) ? values[from] : constants[from];
+      operand[j] = {&unused, 0};
+      if (node.op == Op::load && !index_counts(*program_, node, j)) continue;
+      operand[j] = term_.inside.has(from) ? Lanes{values[from], 1} : Lanes{constants.at(from), 0};
     }
-    values[i] = apply(*program_, node, operand);
+    apply(*program_, node, operand, count, to);
   });
-  return values[term_.node];
 }
 
 }  // namespace onepass::lang::intervals

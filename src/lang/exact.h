@@ -1,6 +1,7 @@
 // The exact value of a subterm at one row or key: what summaries are made of.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -8,13 +9,9 @@
 #include "lang/program.h"
 #include "lang/range.h"
 #include "lang/sides.h"
+#include "lang/values.h"
 
 namespace onepass::lang::intervals {
-
-/// Value of a node from its operands' values.
-Value apply(const Program& program, const Node& node, const Value* operand);
-/// Value of a name; `row` and `col` count for those that change with them.
-std::int64_t name_value(Name name, const Scope& scope, std::int64_t row, std::int64_t col);
 
 /// The nodes that do not change along the tile, computed once for a scope.
 class Constants {
@@ -22,6 +19,7 @@ class Constants {
   /// Leaves them uncomputed where the program is not analysed.
   Constants(const Program& program, const Scope& scope, const Sides& sides);
   Value operator[](int node) const { return values_[node]; }
+  const Value* at(int node) const { return &values_[node]; }
 
  private:
   std::array<Value, max_nodes> values_;
@@ -42,10 +40,19 @@ class TermReader {
     if (direct_) {
       with_elements(array_->data, array_->dtype,
                     [&](const auto* data) { read(data, begin, end, f); });
-    } else if (type() == Type::real) {
-      for (std::int64_t i = begin; i < end; ++i) f(compute(constants, i).real);
-    } else {
-      for (std::int64_t i = begin; i < end; ++i) f(compute(constants, i).integer);
+      return;
+    }
+    Value values[lanes];
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, end - i));
+      compute(constants, i, count, values);
+      for (int lane = 0; lane < count; ++lane) {
+        if (type() == Type::real) {
+          f(values[lane].real);
+        } else {
+          f(values[lane].integer);
+        }
+      }
     }
   }
 
@@ -66,7 +73,9 @@ class TermReader {
   static float seen(BFloat16 x) { return x; }
   static float seen(Float16 x) { return x; }
 
-  Value compute(const Constants& constants, std::int64_t index) const;
+  /// Values at [begin, begin + count), at most `lanes` of them.
+  static constexpr int lanes = 16;
+  void compute(const Constants& constants, std::int64_t begin, int count, Value* out) const;
   void find_direct(const Sides& sides, const Constants& constants);
 
   const Program* program_ = nullptr;

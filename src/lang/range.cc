@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lang/integer.h"
+
 namespace onepass::lang::intervals {
 namespace {
 
@@ -275,30 +277,6 @@ Range apply(Op op, Type type, Type operand_type, const Range* operand) {
   if (type == Type::integer) return apply_integer(op, operand);
   if (type == Type::real) return apply_real(op, operand_type, operand);
   return apply_boolean(op, operand_type, operand);
-}
-
-std::int64_t wrapping_add(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-}
-
-std::int64_t wrapping_subtract(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
-}
-
-std::int64_t wrapping_multiply(std::int64_t a, std::int64_t b) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-}
-
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  if (b == 0) return 0;
-  if (b == -1) return wrapping_subtract(0, a);
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
-
-std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
-  if (b == 0 || b == -1) return 0;
-  const std::int64_t remainder = a % b;
-  return remainder != 0 && ((remainder < 0) != (b < 0)) ? remainder + b : remainder;
 }
 
 }  // namespace onepass::lang::intervals

@@ -25,7 +25,7 @@ union Range {
   RealRange real;
 };
 
-/// The exact value of a node at one pair: masks compute in float32.
+/// The exact value of a node at a pair: masks compute in float32.
 union Value {
   std::int64_t integer;
   float real;
@@ -50,12 +50,5 @@ Range hull(Type type, const Range& a, const Range& b);
 /// are monotone, so the ends are computed in float32 themselves). `operand_type` is that of the
 /// last operand.
 Range apply(Op op, Type type, Type operand_type, const Range* operand);
-
-/// Integer arithmetic of the language: two's complement, floor division, x // 0 = x % 0 = 0.
-std::int64_t wrapping_add(std::int64_t a, std::int64_t b);
-std::int64_t wrapping_subtract(std::int64_t a, std::int64_t b);
-std::int64_t wrapping_multiply(std::int64_t a, std::int64_t b);
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b);
-std::int64_t floor_remainder(std::int64_t a, std::int64_t b);
 
 }  // namespace onepass::lang::intervals
