@@ -110,7 +110,7 @@ void bench(const BenchOptions& options, int& exit_code) {
 
 void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand(
-      "bench", "GFLOP/s and share of the peak measured in the same process, for a suite or a line");
+      "bench", "GFLOP/s and share of this machine's peak, for a suite or a problem line");
   auto options = std::make_shared<BenchOptions>();
   verb->add_option("line", options->line, "Problem line; default: every line of the suite");
   verb->add_option("--suite", options->suite, "small (default) or cpu");

@@ -105,8 +105,8 @@ void run_demo(const DemoOptions& options, int& exit_code) {
 }  // namespace
 
 void add_demo(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "demo", "Attention on real input: its error, its speed beside attention by hand, a picture");
+  CLI::App* verb =
+      app.add_subcommand("demo", "Attention on real input: its error, its speed, a picture");
   auto options = std::make_shared<DemoOptions>();
   verb->add_option("--text", options->text, "A text file, at least a few lines")->required();
   verb->add_option("--model", options->model, "Folder with stories260K.bin and tok512.bin");

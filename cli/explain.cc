@@ -49,7 +49,7 @@ void explain_line(const ExplainOptions& options) {
 
 void add_explain(CLI::App& app, int&) {
   CLI::App* verb = app.add_subcommand(
-      "explain", "Every kernel with yes or no and why, tiles, workspace, and the mask's tile map");
+      "explain", "Every kernel with yes or no and why, tiles, workspace, tile map of the mask");
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("line", options->line, "Problem line, as in: fwd f32 s=2048 mask=causal")
       ->required();

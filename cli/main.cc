@@ -2,6 +2,7 @@
 // failed, 2 the command line or a file it names is wrong, 3 not available here.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <string>
 
@@ -40,7 +41,9 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
   const std::string verb = chosen.empty() ? "" : " " + chosen.front()->get_name();
   std::string found = error.what();
   if (chosen.empty() && app.remaining_size() > 0) {
-    found = '"' + app.remaining().front() + "\" is not a verb";
+    found = '"' + app.remaining().front() + "\" is not a verb; verbs:";
+    for (const CLI::App* known : app.get_subcommands({})) found += ' ' + known->get_name();
+    return say("command line: " + found + "; see them with: onepass --help", usage);
   }
   return say("command line: " + found + "; what onepass" + verb +
                  " takes is allowed; see it with: onepass" + verb + " --help",
@@ -52,7 +55,13 @@ int run(int argc, char** argv) {
                "onepass"};
   app.set_version_flag("--version", std::string("onepass ") + version());
   app.require_subcommand(1);
-  app.get_formatter()->column_width(36);
+  app.get_formatter()->column_width(28);
+  app.get_formatter()->label("TEXT", "VALUE");
+  app.get_formatter()->label("REQUIRED", "(required)");
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.footer(
+      "onepass VERB --help says more. Data goes to stdout, talk to stderr. Exit code: 0 done, 1 "
+      "failed,\n2 the command line or a file it names is wrong, 3 not available here.\n");
   int exit_code = 0;
   add_run(app, exit_code);
   add_bench(app, exit_code);
@@ -61,6 +70,7 @@ int run(int argc, char** argv) {
   add_generate(app, exit_code);
   add_learn(app, exit_code);
   add_demo(app, exit_code);
+  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -69,6 +79,10 @@ int run(int argc, char** argv) {
     return say(error.what(), exit_code_of(error.code));
   } catch (const std::bad_alloc&) {
     return say("memory: too little for this call; sizes that fit are allowed; use smaller ones",
+               failed);
+  } catch (const std::exception& error) {
+    return say(std::string("system: ") + error.what() +
+                   "; a call that runs through is expected; report this one with its command line",
                failed);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -76,8 +76,8 @@ void profile(const ProfileOptions& options, int& exit_code) {
 }  // namespace
 
 void add_profile(CLI::App& app, int& exit_code) {
-  CLI::App* verb = app.add_subcommand(
-      "profile", "Attention by hand, step by step, beside the fused call: time, bytes, memory");
+  CLI::App* verb =
+      app.add_subcommand("profile", "Attention by hand, step by step, beside the fused call");
   auto options = std::make_shared<ProfileOptions>();
   verb->add_option("line", options->line, "Problem line, as in: fwd f32 h=8 s=2048 mask=causal")
       ->required();

@@ -1,5 +1,6 @@
 #include "cli/parts/case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -10,11 +11,19 @@
 namespace onepass::cli {
 namespace {
 
-Start start_of(const LineStart& start, std::vector<Array>& arrays) {
+// An array whose values the line does not say gets the default of every sequence.
+Start start_of(const LineStart& start, std::int64_t b, std::int64_t otherwise,
+               std::vector<Array>& arrays) {
   if (!start.per_sequence) return start.numbers.front();
-  const std::int64_t shape[] = {static_cast<std::int64_t>(start.numbers.size())};
-  arrays.push_back(zeros(DType::int64, shape));
-  std::copy(start.numbers.begin(), start.numbers.end(), arrays.back().data<std::int64_t>());
+  std::vector<std::int64_t> numbers = start.numbers;
+  if (numbers.empty()) numbers.assign(static_cast<std::size_t>(b), otherwise);
+  const std::int64_t shape[] = {static_cast<std::int64_t>(numbers.size())};
+  arrays.push_back(zeros(start.dtype, shape));
+  if (start.dtype == DType::int64) {
+    std::copy(numbers.begin(), numbers.end(), arrays.back().data<std::int64_t>());
+  } else {
+    std::copy(numbers.begin(), numbers.end(), arrays.back().data<std::int32_t>());
+  }
   return arrays.back().view;
 }
 
@@ -55,8 +64,11 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
   made.options.align = line.align;
   if (line.sink) made.options.sink = tensor(statistics, {line.h_q}, true);
   if (line.lse) made.options.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
-  if (line.q_start) made.options.q_start = start_of(*line.q_start, made.arrays);
-  if (line.k_start) made.options.k_start = start_of(*line.k_start, made.arrays);
+  if (line.q_start) {
+    const std::int64_t otherwise = line.align == Align::top_left ? 0 : line.s_kv - line.s_q;
+    made.options.q_start = start_of(*line.q_start, line.b, otherwise, made.arrays);
+  }
+  if (line.k_start) made.options.k_start = start_of(*line.k_start, line.b, 0, made.arrays);
   for (const LineArgument& argument : line.args) {
     made.options.args.push_back(
         {argument.name, argument_value(argument, line, ++stream, made.arrays)});

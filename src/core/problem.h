@@ -31,8 +31,9 @@ struct Problem {
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;
-  bool has_mask = false;   // false = every key is visible
-  bool has_score = false;  // false = the logit itself
+  std::string definitions;  // the caller's, for line() only
+  bool has_mask = false;    // false = every key is visible
+  bool has_score = false;   // false = the logit itself
   StartOf q_start, k_start;
   Dropout dropout;
 

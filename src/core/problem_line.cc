@@ -113,6 +113,10 @@ Status read_dtype(const Word& word, DType& dtype) {
 
 Status read_start(const Word& word, LineStart& start) {
   std::string_view text = word.value;
+  if (text == "int64[b]" || text == "int32[b]") {
+    start = {true, {}, text == "int64[b]" ? DType::int64 : DType::int32};
+    return {};
+  }
   start.per_sequence = text.size() >= 2 && text.front() == '[' && text.back() == ']';
   if (start.per_sequence) text = text.substr(1, text.size() - 2);
   while (true) {

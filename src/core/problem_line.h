@@ -21,10 +21,12 @@
 
 namespace onepass {
 
-/// A start position: one number, or one number per sequence.
+/// A start position: one number, or one number per sequence; without any number (written int64[b]
+/// or int32[b]) an array whose values the line does not say.
 struct LineStart {
   bool per_sequence = false;
   std::vector<std::int64_t> numbers;
+  DType dtype = DType::int64;
 };
 
 struct LineArgument {

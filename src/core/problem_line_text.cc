@@ -34,8 +34,12 @@ std::string real_text(double number) {
   return text;
 }
 
-std::string value_text(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
+std::string in_one_line(std::string text, char for_newline) {
+  std::replace(text.begin(), text.end(), '\n', for_newline);
+  return text;
+}
+
+std::string value_text(const std::string& text) {
   const bool plain = !text.empty() && text.find_first_of(" \t\r") == std::string::npos &&
                      text.front() != '"' && text.front() != '\'';
   if (plain) return text;
@@ -45,6 +49,7 @@ std::string value_text(std::string text) {
 
 std::string start_text(const LineStart& start) {
   if (!start.per_sequence) return std::to_string(start.numbers.front());
+  if (start.numbers.empty()) return std::string(name(start.dtype)) + "[b]";
   std::string text = "[";
   for (std::size_t i = 0; i < start.numbers.size(); ++i) {
     text += (i == 0 ? "" : ",") + std::to_string(start.numbers[i]);
@@ -80,15 +85,11 @@ void add_arguments(const lang::Program& program, ProblemLine& line) {
   for (const lang::Array& array : program.arrays) add(array.name, array_text(array.view));
 }
 
-std::optional<LineStart> line_start(const StartOf& start, std::int64_t otherwise, std::int64_t b) {
-  if (!start.array.given()) {
-    if (start.number == otherwise) return std::nullopt;
-    return LineStart{false, {start.number}};
-  }
-  LineStart result{true, {}};
-  if (start.array.data == nullptr) return std::nullopt;
-  for (std::int64_t i = 0; i < b; ++i) result.numbers.push_back(start.at(i));
-  return result;
+// Arrays are not read: a line is made before a call's memory exists.
+std::optional<LineStart> line_start(const StartOf& start, std::int64_t otherwise) {
+  if (start.array.given()) return LineStart{true, {}, start.array.dtype};
+  if (start.number == otherwise) return std::nullopt;
+  return LineStart{false, {start.number}};
 }
 
 }  // namespace
@@ -115,9 +116,9 @@ std::string to_text(const ProblemLine& line) {
     text += " " + std::string(name) + "=" + value_text(value);
   };
   if (line.out && *line.out != line.dtype) add("out", short_name(*line.out));
-  if (line.mask != "full") add("mask", line.mask);
-  if (!line.score.empty()) add("score", line.score);
-  if (!line.definitions.empty()) add("definitions", line.definitions);
+  if (line.mask != "full") add("mask", in_one_line(line.mask, ' '));
+  if (!line.score.empty()) add("score", in_one_line(line.score, ' '));
+  if (!line.definitions.empty()) add("definitions", in_one_line(line.definitions, ';'));
   if (line.scale) add("scale", number_text(*line.scale));
   if (line.align == Align::top_left) add("align", "top_left");
   if (line.q_start) add("q_start", start_text(*line.q_start));
@@ -141,8 +142,9 @@ ProblemLine line_of(const Problem& problem) {
   if (problem.d > 0 && problem.scale != 1.0 / std::sqrt(static_cast<double>(problem.d))) {
     line.scale = problem.scale;
   }
-  line.q_start = line_start(problem.q_start, problem.s_kv - problem.s_q, problem.b);
-  line.k_start = line_start(problem.k_start, 0, problem.b);
+  if (problem.has_mask || problem.has_score) line.definitions = problem.definitions;
+  line.q_start = line_start(problem.q_start, problem.s_kv - problem.s_q);
+  line.k_start = line_start(problem.k_start, 0);
   if (line.q_start && !line.q_start->per_sequence && line.q_start->numbers.front() == 0) {
     line.align = Align::top_left;
     line.q_start.reset();

@@ -266,6 +266,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   p.k_start = k_start.value();
 
   if (Status s = check_arguments(options.args); !s.ok()) return s;
+  p.definitions = options.definitions;
   Result<lang::Program> mask =
       lang::compile(options.mask, lang::Kind::mask, options.args, options.definitions);
   if (!mask.ok()) return mask.status();

@@ -24,6 +24,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "fwd f16 b=0 h=1 s=1/77 d=192/128 out=f32 mask=window(255,0)",
                     "fwd f64 b=1 h=2 s=8 d=4 mask=\"q - 5 < k\" score=\"s * 2\" scale=-0.125",
                     "fwd f32 b=2 h=2 s=8 d=4 align=top_left q_start=[0,-64] k_start=7",
+                    "fwd f32 b=2 h=2 s=8 d=4 q_start=int64[b] k_start=int32[b]",
                     "fwd f32 b=1 h=2 s=8 d=4 definitions=\"near(n) = abs(q - k) < n\" lse=yes",
                     "fwd f32 b=1 h=2 s=8 d=4 mask=k<n sink=random n=4 arg.b=1.5 arg.mask=true",
                     "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]"));
@@ -80,6 +81,9 @@ TEST(ProblemLine, SaysWhatACallComputes) {
   EXPECT_EQ(line_of_call({.score = "s * n", .args = {{"n", 2.0}}, .scale = 1.0}),
             start + " score=\"s * n\" scale=1 n=2.0");
   EXPECT_EQ(line_of_call({.align = Align::top_left}), start + " align=top_left");
+  EXPECT_EQ(
+      line_of_call({.mask = "near(2)", .definitions = "half = 2\nnear(n) = q - k < n * half"}),
+      start + " mask=near(2) definitions=\"half = 2;near(n) = q - k < n * half\"");
   EXPECT_EQ(line_of_call({.q_start = std::int64_t{3}, .k_start = std::int64_t{-2}}),
             start + " q_start=3 k_start=-2");
   const std::array<std::int64_t, 2> starts{5, 7};
@@ -88,7 +92,7 @@ TEST(ProblemLine, SaysWhatACallComputes) {
                           .args = {{"m", TensorView(slopes.data(), {6})}},
                           .sink = {slopes.data(), {6}},
                           .q_start = TensorView(starts.data(), DType::int64, {2})}),
-            start + " score=\"alibi(s, m)\" q_start=[5,7] sink=random m=float32[6]");
+            start + " score=\"alibi(s, m)\" q_start=int64[b] sink=random m=float32[6]");
 }
 
 TEST(ProblemLine, LinesOfCallsReadBack) {
