@@ -67,6 +67,11 @@ class Call {
 };
 
 void run(const RunOptions& options) {
+  if (options.lse == options.out) {
+    throw Error(
+        Status::invalid("--lse: the file that --out names; a file of its own is allowed; "
+                        "name another"));
+  }
   Call call(options);
   const TensorView q = call.read_input("--q", options.q);
   const TensorView k = call.read_input("--k", options.k);

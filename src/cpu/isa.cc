@@ -107,11 +107,14 @@ std::vector<Isa> detected_isas() {
 
 Result<Capabilities> cpu_capabilities(int threads) {
   Capabilities capabilities;
-  capabilities.isas = cpu::detected_isas();
+  // Asked once: a virtual machine takes ten microseconds for each CPUID.
+  static const std::vector<Isa> detected = cpu::detected_isas();
+  static const bool bf16_dot_is_fast = cpu::bf16_dot_is_fast();
+  capabilities.isas = detected;
   capabilities.threads = cpu::usable_threads(threads);
   const char* forced = std::getenv("ONEPASS_ISA");
   if (!forced || !*forced) {
-    if (!cpu::bf16_dot_is_fast()) std::erase(capabilities.isas, Isa::avx512_bf16);
+    if (!bf16_dot_is_fast) std::erase(capabilities.isas, Isa::avx512_bf16);
     return capabilities;
   }
   const std::vector<Isa> here = capabilities.isas;

@@ -94,6 +94,7 @@ RUN = {
     "argument_unused": (["--arg", "n=3"], 2, "'n'"),
     "argument_twice": (["--mask", "k < n", "--arg", "n=3", "--arg", "n=4"], 2, "'n'"),
     "argument_reserved": (["--mask", "k < q", "--arg", "q=3"], 2, "q"),
+    "lse_is_out": (["--lse", "OUT"], 2, "--lse"),
     "sink_no_file": (["--sink", "sink.npy"], 2, "--sink"),
 }
 
@@ -102,6 +103,7 @@ RUN = {
 def test_run_option(onepass, qkv, tmp_path, name):
     _, arguments = qkv()
     extra, code, fragment = RUN[name]
+    extra = [str(tmp_path / "o.npy") if word == "OUT" else word for word in extra]
     check(onepass(*arguments, *extra, cwd=tmp_path), code, fragment)
     assert not (tmp_path / "o.npy").exists()
 
