@@ -28,9 +28,8 @@ neon() {
     echo "skipped: g++ for aarch64 or qemu-user is not here"
     return
   fi
-  build aarch64 && ctest --preset aarch64 -R "$neon_tests"
+  build aarch64 && ctest --preset aarch64
 }
-neon_tests='Cpu|Attention|Evaluate'
 
 if [ "${1:-}" = sanitize ]; then
   step "build" build dev
