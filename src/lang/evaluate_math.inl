@@ -138,7 +138,7 @@ inline float log_of(float x) {
   const float result = multiply_add(e, 0.693145751953125f, low + f);
   const float special = x == 0.0f ? -__builtin_inff() : __builtin_nanf("");
   const float outside = x > 0.0f ? x : special;  // inf, 0, negative or NaN
-  return (x > 0.0f) & (x < __builtin_inff()) ? result : outside;
+  return ((x > 0.0f) & (x < __builtin_inff())) ? result : outside;
 }
 inline double log_of(double x) {
   const bool small = x < 2.2250738585072014e-308;
@@ -161,5 +161,5 @@ inline double log_of(double x) {
   const double result = multiply_add(e, 0x1.62e42fefa4p-1, low + f);
   const double special = x == 0.0 ? -__builtin_inf() : __builtin_nan("");
   const double outside = x > 0.0 ? x : special;
-  return (x > 0.0) & (x < __builtin_inf()) ? result : outside;
+  return ((x > 0.0) & (x < __builtin_inf())) ? result : outside;
 }

@@ -131,13 +131,13 @@ struct Modulo {
 struct Minimum {
   template <class T>
   static T of(T a, T b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
 };
 struct Maximum {
   template <class T>
   static T of(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct Floor {

@@ -331,3 +331,6 @@ void Evaluator<Real>::value_row(std::int64_t row, int offset, int count, const R
 }
 
 #undef ONEPASS_INDEPENDENT_LANES
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
