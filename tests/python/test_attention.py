@@ -115,6 +115,25 @@ def test_own_definitions():
     run(q, k, v, mask="far(2) & causal", score="capped(s) * 2", definitions=definitions)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("seed", (0, 7, 2**64 - 1))
+def test_dropout(dtype, seed):
+    q, k, _ = inputs(2, 64, 64, 4, 2, 64, dtype=dtype)
+    v = np.ascontiguousarray(np.broadcast_to(np.eye(64)[:, None], k.shape[1:])[None].repeat(2, 0))
+    options = {"mask": "window(40, 40)", "dropout": 0.48, "seed": seed}
+    o, lse = onepass.attention(q, k, v.astype(dtype), return_lse=True, **options)
+    expected, expected_lse = reference.attention(q, k, v, return_lse=True, **options)
+    assert error(o, expected) <= {2: 2e-2, 4: 1e-5, 8: 1e-12}[q.itemsize]
+    assert error(lse, expected_lse) <= 1e-3
+    large = expected > 1e-6  # a smaller weight may round to 0
+    np.testing.assert_array_equal(o[large] != 0, True)
+    np.testing.assert_array_equal(o[expected == 0], 0)
+    without = onepass.attention(q, k, v.astype(dtype), mask="window(40, 40)", return_lse=True)
+    np.testing.assert_array_equal(lse, without[1])
+    np.testing.assert_array_equal(onepass.attention(q, k, v.astype(dtype), dropout=0.0, seed=seed),
+                                  onepass.attention(q, k, v.astype(dtype)))
+
+
 def test_large_logits_and_tiny_weights():
     q, k, v = inputs(1, 9, 200, 1, 1, 8, dtype=np.float32)
     run(q * 200, k, v)
