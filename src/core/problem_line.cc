@@ -32,7 +32,8 @@ Status error_at(std::size_t column, const std::string& message) {
 
 std::string quoted(std::string_view text) { return '"' + std::string(text) + '"'; }
 
-// Where the unquoted value that starts at `begin` ends: at a blank outside brackets.
+// Where the unquoted value that starts at `begin` ends: at a blank outside brackets; npos where a
+// bracket stays open.
 std::size_t end_of_value(std::string_view text, std::size_t begin) {
   int depth = 0;
   std::size_t at = begin;
@@ -40,7 +41,7 @@ std::size_t end_of_value(std::string_view text, std::size_t begin) {
     if (text[at] == '(' || text[at] == '[') ++depth;
     if (text[at] == ')' || text[at] == ']') --depth;
   }
-  return at;
+  return depth > 0 ? std::string_view::npos : at;
 }
 
 Result<std::vector<Word>> split(std::string_view text) {
@@ -75,7 +76,17 @@ Result<std::vector<Word>> split(std::string_view text) {
       }
     } else {
       at = end_of_value(text, begin);
+      if (at == std::string_view::npos) {
+        return error_at(begin,
+                        "a bracket of this value is not closed; brackets come in pairs; "
+                        "close it or quote the value");
+      }
       word.value = text.substr(begin, at - begin);
+      const std::size_t quote = word.value.find_first_of("\"'");
+      if (quote != std::string_view::npos) {
+        return error_at(begin + quote,
+                        "a quote inside a value; quotes stand around a whole value; move it");
+      }
     }
     words.push_back(word);
   }

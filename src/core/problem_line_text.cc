@@ -40,8 +40,10 @@ std::string in_one_line(std::string text, char for_newline) {
 }
 
 std::string value_text(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_of(" \t\r") == std::string::npos &&
-                     text.front() != '"' && text.front() != '\'';
+  int depth = 0;
+  for (const char c : text) depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+  const bool plain =
+      !text.empty() && depth <= 0 && text.find_first_of(" \t\r\n\"'") == std::string::npos;
   if (plain) return text;
   const char quote = text.find('"') == std::string::npos ? '"' : '\'';
   return quote + text + quote;

@@ -37,7 +37,7 @@ TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
 }
 
 TEST(ProblemLine, ErrorsNameTheirColumn) {
-  const std::array<std::pair<const char*, int>, 16> bad{{{"", 1},
+  const std::array<std::pair<const char*, int>, 18> bad{{{"", 1},
                                                          {"bwd f32", 1},
                                                          {"fwd", 4},
                                                          {"fwd b=1", 8},
@@ -50,6 +50,8 @@ TEST(ProblemLine, ErrorsNameTheirColumn) {
                                                          {"fwd f32 d=2000000000000", 9},
                                                          {"fwd f32 mask='q", 14},
                                                          {"fwd f32 mask='q'k", 17},
+                                                         {"fwd f32 mask=q'k", 15},
+                                                         {"fwd f32 mask=f(q b=1", 14},
                                                          {"fwd f32 scale=x", 9},
                                                          {"fwd f32 q_start=1,2", 9},
                                                          {"fwd f32 n= m=2", 9}}};
