@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::int32_t none = -1;
 
-std::string type_name(Type type) {
-  return type == Type::boolean ? "bool" : type == Type::integer ? "int" : "float";
-}
-
 std::string count(std::size_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
@@ -35,7 +31,7 @@ Result<Program> Binder::bind(const Tree& tree) {
     const Type found = builder_.type(root);
     if (kind_ == Kind::mask && found != Type::boolean) {
       fail(top,
-           "this mask has type " + type_name(found) +
+           "this mask has type " + spelling(found) +
                "; a mask has type bool, true = this key is visible; compare it with something");
     }
     if (kind_ == Kind::score && found == Type::boolean) {
@@ -203,7 +199,7 @@ std::int32_t Binder::index(const Tree& tree, const Term& term) {
     if (failed()) return none;
     if (builder_.type(place) != Type::integer) {
       return fail(tree.at(child), "an index of " + quoted(term.text) + " has type " +
-                                      type_name(builder_.type(place)) +
+                                      spelling(builder_.type(place)) +
                                       "; indices are ints; use names such as q, k, b, h");
     }
     if ((builder_.at(place).varies & varies_logit) != 0) {
@@ -228,7 +224,8 @@ std::int32_t Binder::call(const Tree& tree, const Term& term) {
     one.literal_zero = is_literal_zero(tree, child);
     bound.push_back(one);
   }
-  for (const Definition& definition : defined_.all()) {
+  for (const auto& each : defined_.all()) {
+    const Definition& definition = *each;
     if (definition.name != term.text || definition.parameters.size() != bound.size()) continue;
     bool fits = true;
     for (std::size_t i = 0; i < bound.size(); ++i) {

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::int32_t none = -1;
 
-std::string type_name(Type type) {
-  return type == Type::boolean ? "bool" : type == Type::integer ? "int" : "float";
-}
-
 Op operation(Token::Kind sign) {
   switch (sign) {
     case Token::Kind::bar:
@@ -64,7 +60,7 @@ std::int32_t Binder::unary(const Tree& tree, const Term& term) {
   }
   const Type type = builder_.type(operand[0]);
   if (type != Type::boolean) {
-    return fail(term, "! takes bool, found " + type_name(type) + "; compare it with something");
+    return fail(term, "! takes bool, found " + spelling(type) + "; compare it with something");
   }
   return builder_.unary(Op::logical_not, operand[0]);
 }
@@ -107,7 +103,7 @@ std::int32_t Binder::binary(const Term& term, std::int32_t left, std::int32_t ri
   if (op == Op::logical_and || op == Op::logical_or) {
     for (const std::int32_t node : {left, right}) {
       if (builder_.type(node) == Type::boolean) continue;
-      return fail(term, sign + " takes bool, found " + type_name(builder_.type(node)) +
+      return fail(term, sign + " takes bool, found " + spelling(builder_.type(node)) +
                             "; compare it with something");
     }
     return builder_.binary(op, left, right);
@@ -176,15 +172,15 @@ std::int32_t Binder::select(const Term& term, std::int32_t condition, std::int32
                             std::int32_t no) {
   const Type type = builder_.type(condition);
   if (type != Type::boolean) {
-    return fail(term, "the condition has type " + type_name(type) +
+    return fail(term, "the condition has type " + spelling(type) +
                           "; a condition is bool; compare it with something");
   }
   std::int32_t branches[] = {yes, no};
   const bool yes_is_bool = builder_.type(yes) == Type::boolean;
   const bool no_is_bool = builder_.type(no) == Type::boolean;
   if (yes_is_bool != no_is_bool) {
-    return fail(term, "the branches have types " + type_name(builder_.type(yes)) + " and " +
-                          type_name(builder_.type(no)) + "; both are bool or both are numbers");
+    return fail(term, "the branches have types " + spelling(builder_.type(yes)) + " and " +
+                          spelling(builder_.type(no)) + "; both are bool or both are numbers");
   }
   if (!yes_is_bool && !numbers(term, "?:", branches)) return none;
   return builder_.select(condition, branches[0], branches[1]);

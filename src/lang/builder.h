@@ -55,6 +55,7 @@ class Builder {
  private:
   using Key = std::tuple<Op, Type, std::int32_t, std::array<std::int32_t, 4>, std::uint64_t>;
 
+  static Key key_of(const Node& node);
   std::int32_t add(const Node& node);
   std::int32_t fold(const Node& node);
   std::int32_t simplify(const Node& node);

@@ -123,20 +123,21 @@ Status Definitions::add(ParsedDefinition&& parsed, const Source& source, bool bu
                                    "them; write two definitions");
     }
   }
-  for (const Definition& other : all_) {
-    if (!overlap(out, other)) continue;
+  for (const auto& other : all_) {
+    if (!overlap(out, *other)) continue;
     return fail(parsed.offset, quoted(out.name) + " is defined already, as " +
-                                   std::string(other.text) +
+                                   std::string(other->text) +
                                    "; overloads differ in the number of parameters or the rank of "
                                    "arrays; rename it");
   }
-  all_.push_back(std::move(out));
+  all_.push_back(std::make_shared<const Definition>(std::move(out)));
   return {};
 }
 
 // Finds unknown words at once, not only where a definition is used.
 Status Definitions::check_words(const Source& source, std::span<const Argument> arguments) const {
-  for (const Definition& definition : all_) {
+  for (const auto& each : all_) {
+    const Definition& definition = *each;
     if (definition.built_in) continue;
     const auto is_argument = [&](std::string_view word) {
       return std::any_of(arguments.begin(), arguments.end(),
@@ -231,22 +232,22 @@ Result<Definitions> Definitions::with(std::string_view text, std::span<const Arg
 }
 
 const Definition* Definitions::constant(std::string_view name) const {
-  for (const Definition& definition : all_) {
-    if (definition.name == name && definition.parameters.empty()) return &definition;
+  for (const auto& definition : all_) {
+    if (definition->name == name && definition->parameters.empty()) return definition.get();
   }
   return nullptr;
 }
 
 bool Definitions::any_named(std::string_view name) const {
   return std::any_of(all_.begin(), all_.end(),
-                     [&](const Definition& definition) { return definition.name == name; });
+                     [&](const auto& definition) { return definition->name == name; });
 }
 
 std::vector<std::string_view> Definitions::names() const {
   std::vector<std::string_view> out;
-  for (const Definition& definition : all_) {
-    if (std::find(out.begin(), out.end(), definition.name) == out.end()) {
-      out.push_back(definition.name);
+  for (const auto& definition : all_) {
+    if (std::find(out.begin(), out.end(), definition->name) == out.end()) {
+      out.push_back(definition->name);
     }
   }
   return out;
@@ -254,10 +255,10 @@ std::vector<std::string_view> Definitions::names() const {
 
 std::string Definitions::signatures(std::string_view name) const {
   std::string out;
-  for (const Definition& definition : all_) {
-    if (definition.name != name) continue;
+  for (const auto& definition : all_) {
+    if (definition->name != name) continue;
     if (!out.empty()) out += ", ";
-    out += definition.signature();
+    out += definition->signature();
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // Named forms: `causal`, `window(l, r)`, ... are written in the language itself.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class Definitions {
   /// The named forms and the caller's own definitions. The text must outlive the result.
   static Result<Definitions> with(std::string_view text, std::span<const Argument> arguments);
 
-  std::span<const Definition> all() const { return all_; }
+  std::span<const std::shared_ptr<const Definition>> all() const { return all_; }
   /// Without parameters, used as a bare word.
   const Definition* constant(std::string_view name) const;
   bool any_named(std::string_view name) const;
@@ -48,7 +49,8 @@ class Definitions {
  private:
   Status add(ParsedDefinition&& parsed, const Source& source, bool built_in);
   Status check_words(const Source& source, std::span<const Argument> arguments) const;
-  std::vector<Definition> all_;
+  // Shared, because every call starts with all the named forms.
+  std::vector<std::shared_ptr<const Definition>> all_;
 };
 
 /// The text of the named forms, one definition a line.

@@ -110,6 +110,10 @@ std::string_view spelling(Op op) {
   return "";
 }
 
+std::string spelling(Type type) {
+  return type == Type::boolean ? "bool" : type == Type::integer ? "int" : "float";
+}
+
 bool is_constant_word(std::string_view word) {
   return std::find(std::begin(constants), std::end(constants), word) != std::end(constants);
 }

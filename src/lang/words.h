@@ -23,6 +23,8 @@ const Function* find_function(std::string_view word);
 std::string_view spelling(Name name);
 /// Operator sign or function name of an operation, "" for nodes without one.
 std::string_view spelling(Op op);
+/// "bool", "int" or "float".
+std::string spelling(Type type);
 /// true, false and inf.
 bool is_constant_word(std::string_view word);
 

@@ -1,10 +1,12 @@
-// Any bytes as an expression: a program whose nodes are in order, or a message; never a crash.
+// Any bytes as an expression: a program whose nodes are in order and whose text compiles again, or
+// a message; never a crash.
 //
 // Input: `m` or `s` (mask or score), the expression, and after an optional `@` the definitions.
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,7 +35,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void check(const lang::Program& program) {
+void check(const lang::Program& program, const std::vector<Argument>& given) {
   require(program.root == static_cast<std::int32_t>(program.nodes.size()) - 1);
   for (std::size_t i = 0; i < program.nodes.size(); ++i) {
     const lang::Node& node = program.nodes[i];
@@ -44,7 +46,9 @@ void check(const lang::Program& program) {
     if (node.op == lang::Op::parameter) require(slot < program.parameters.size());
     if (node.op == lang::Op::load) require(slot < program.arrays.size());
   }
-  require(!lang::to_text(program).empty());
+  const std::string text = lang::to_text(program);
+  // Long terms come as definitions, which may nest deeper than a caller may write.
+  if (text.find(';') == text.npos) require(lang::compile(text, program.kind, given).ok());
 }
 
 }  // namespace
@@ -62,13 +66,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!program.status().message.empty());
     return 0;
   }
-  check(program.value());
+  check(program.value(), given);
   require(program.value().nodes.size() <= 4096);
   if (kind == lang::Kind::mask) return 0;
-  check(lang::derivative_logit(program.value()));
+  check(lang::derivative_logit(program.value()), given);
   for (const lang::ArrayDerivative& one : lang::derivative_arrays(program.value())) {
-    check(one.factor);
-    for (const lang::Program& index : one.index) check(index);
+    check(one.factor, given);
+    for (const lang::Program& index : one.index) check(index, given);
   }
   return 0;
 }
