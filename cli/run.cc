@@ -20,7 +20,8 @@ struct RunOptions {
   std::string q, k, v, out, lse, sink;
   std::string mask = "full", score, definitions;
   std::vector<std::string> args;
-  std::string scale, align = "bottom_right", q_start, k_start, dtype, threads = "0";
+  std::string dropout = "0", seed = "0", scale, align = "bottom_right", q_start, k_start, dtype,
+              threads = "0";
 };
 
 bool is_file_name(const std::string& text) { return text.ends_with(".npy"); }
@@ -85,6 +86,9 @@ void run(const RunOptions& options) {
   }
   if (!options.scale.empty()) attention_options.scale = number_of("--scale", options.scale);
   if (!options.sink.empty()) attention_options.sink = call.read("--sink", options.sink);
+  attention_options.dropout.p = number_of("--dropout", options.dropout);
+  attention_options.dropout.seed =
+      static_cast<std::uint64_t>(integer_of("--seed", options.seed, 0, INT64_MAX));
   attention_options.align = align_of("--align", options.align);
   attention_options.q_start = call.read_start("--q-start", options.q_start);
   attention_options.k_start = call.read_start("--k-start", options.k_start);
@@ -128,6 +132,8 @@ void add_run(CLI::App& app, int&) {
   verb->add_option("--q-start", options->q_start, "First query's position: integer or NPY (b)");
   verb->add_option("--k-start", options->k_start, "First key's position: integer or NPY (b)");
   verb->add_option("--dtype", options->dtype, "Converts q, k and v first, as to bf16");
+  verb->add_option("--dropout", options->dropout, "Share of the weights to drop (default 0)");
+  verb->add_option("--seed", options->seed, "Of the dropout (default 0)");
   verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");
   verb->callback([options] { run(*options); });
 }

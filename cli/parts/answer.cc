@@ -57,6 +57,8 @@ reference::Options options_of(const Attention& options) {
   result.score = options.score;
   result.definitions = options.definitions;
   result.scale = options.scale;
+  const Dropout& dropout = options.dropout;
+  result.dropout = {dropout.p, dropout.seed, dropout.offset, dropout.row0, dropout.col0};
   result.top_left = options.align == Align::top_left;
   result.q_start = starts_of(options.q_start);
   result.k_start = starts_of(options.k_start);

@@ -18,7 +18,7 @@ struct Answer {
 };
 
 /// Compares up to `rows` rows of a finished call, spread over sequences, heads and queries.
-/// Dropout is not looked at. Throws Error.
+/// Throws Error.
 Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& v,
                     const TensorView& o, const Attention& options, std::int64_t rows = 16);
 

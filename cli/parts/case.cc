@@ -62,6 +62,7 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
   made.options.definitions = line.definitions;
   made.options.scale = line.scale;
   made.options.align = line.align;
+  made.options.dropout = line.dropout;
   if (line.sink) made.options.sink = tensor(statistics, {line.h_q}, true);
   if (line.lse) made.options.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
   if (line.q_start) {

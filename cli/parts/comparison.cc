@@ -44,6 +44,11 @@ std::int64_t counted_bytes(const Problem& problem, std::int64_t visited_tile_key
 Comparison compare(const TensorView& q, const TensorView& k, const TensorView& v,
                    const TensorView& o, const Attention& options, int threads, int runs) {
   const Problem problem = value_of(validate(q, k, v, o, options));
+  if (problem.dropout.p != 0.0) {
+    throw Error(
+        Status::invalid("dropout: " + std::to_string(problem.dropout.p) +
+                        "; attention by hand has none, so 0 is allowed here; leave it out"));
+  }
   Comparison result;
   result.plan = plan(q, k, v, o, options, threads);
   const Work work = count_work(problem, result.plan.tile);

@@ -14,9 +14,10 @@ namespace {
 // Sizes beyond this are typing errors, and products of a few of them still fit int64.
 constexpr std::int64_t largest_size = std::int64_t{1} << 40;
 
-constexpr std::array<std::string_view, 14> fields{
-    "b",           "h",     "s",     "d",       "out",     "mask", "score",
-    "definitions", "scale", "align", "q_start", "k_start", "sink", "lse"};
+constexpr std::array<std::string_view, 19> fields{
+    "b",           "h",     "s",      "d",       "out",     "mask", "score",
+    "definitions", "scale", "align",  "q_start", "k_start", "sink", "lse",
+    "dropout",     "seed",  "offset", "row0",    "col0"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -191,7 +192,32 @@ Status read_argument(const Word& word, ProblemLine& line) {
   return {};
 }
 
+// The numbers of a dropout; which of them make sense is for validate to say.
+Result<bool> read_dropout(const Word& word, Dropout& dropout) {
+  bool read = false;
+  if (word.name == "dropout") {
+    read = read_number(word.value, dropout.p);
+  } else if (word.name == "seed") {
+    read = read_number(word.value, dropout.seed);
+  } else if (word.name == "offset") {
+    read = read_number(word.value, dropout.offset);
+  } else if (word.name == "row0") {
+    read = read_number(word.value, dropout.row0);
+  } else if (word.name == "col0") {
+    read = read_number(word.value, dropout.col0);
+  } else {
+    return false;
+  }
+  if (read) return true;
+  return error_at(word.column, std::string(word.name) + " is " + quoted(word.value) +
+                                   "; a number is allowed, a whole one but for dropout; write it "
+                                   "as in dropout=0.1 seed=7");
+}
+
 Status read_field(const Word& word, ProblemLine& line) {
+  const Result<bool> dropout = read_dropout(word, line.dropout);
+  if (!dropout.ok()) return dropout.status();
+  if (dropout.value()) return {};
   if (word.name == "b") {
     std::int64_t again = 0;
     if (Status s = read_sizes(word, line.b, again); !s.ok()) return s;

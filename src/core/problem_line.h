@@ -5,6 +5,7 @@
 //   out=DTYPE            dtype of o where it is not DTYPE
 //   mask= score= definitions=    expressions; quote what holds blanks: mask="q - 5 < k"
 //   scale=0.5  align=top_left  q_start=7  k_start=[0,64]  sink=random  lse=yes
+//   dropout=0.1 seed=7 offset=0 row0=0 col0=0
 //   name=VALUE           an argument of the expressions; arg.name=VALUE where name is a field above
 //
 // VALUE is a number, true, false, a list `[5,9]`, `dtype[dims]` (made-up values; dims are numbers
@@ -46,6 +47,7 @@ struct ProblemLine {
   std::optional<LineStart> q_start, k_start;
   bool sink = false;
   bool lse = false;
+  Dropout dropout;
   std::vector<LineArgument> args;
 };
 

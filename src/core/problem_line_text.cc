@@ -127,6 +127,12 @@ std::string to_text(const ProblemLine& line) {
   if (line.k_start) add("k_start", start_text(*line.k_start));
   if (line.sink) add("sink", "random");
   if (line.lse) add("lse", "yes");
+  const Dropout& dropout = line.dropout;
+  if (dropout.p != 0.0) add("dropout", number_text(dropout.p));
+  if (dropout.seed != 0) add("seed", std::to_string(dropout.seed));
+  if (dropout.offset != 0) add("offset", std::to_string(dropout.offset));
+  if (dropout.row0 != 0) add("row0", std::to_string(dropout.row0));
+  if (dropout.col0 != 0) add("col0", std::to_string(dropout.col0));
   for (const LineArgument& argument : line.args) {
     add(is_line_field(argument.name) ? "arg." + argument.name : argument.name, argument.value);
   }
@@ -153,6 +159,7 @@ ProblemLine line_of(const Problem& problem) {
   }
   line.sink = problem.sink.given();
   line.lse = problem.lse.given();
+  if (problem.dropout.p != 0.0) line.dropout = problem.dropout;
   if (problem.has_mask) add_arguments(problem.mask, line);
   if (problem.has_score) add_arguments(problem.score, line);
   return line;

@@ -22,6 +22,7 @@ LINES = (
     "fwd f32 b=2 h=2 s=64/128 d=32 mask=causal q_start=[3,64] k_start=2",
     "fwd f32 b=1 h=2 s=64 d=32 mask=causal align=top_left sink=random",
     "fwd f32 b=1 h=1 s=64 d=8 mask=k<n&k>=m n=40 m=3",
+    "fwd f32 b=1 h=1 s=64 d=8 dropout=0.25 seed=18446744073709551615 offset=3 row0=16 col0=32",
 )
 
 
@@ -107,6 +108,11 @@ def test_bench_counts_visible_pairs(onepass, line, visible):
     result = onepass("bench", line, "--runs", 1, "--format", "jsonl")
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["visible"] == pytest.approx(visible, abs=1e-6)
+
+
+def test_bench_checks_dropout(onepass):
+    result = onepass("bench", "fwd f32 b=1 h=2 s=64 d=8 dropout=0.5 seed=9", "--runs", 1)
+    assert result.returncode == 0, result.stderr
 
 
 def test_bench_says_when_it_runs_less(onepass):

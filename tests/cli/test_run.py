@@ -102,6 +102,19 @@ def test_positions_sink_scale_definitions(onepass, qkv, tmp_path):
     np.testing.assert_allclose(np.load(tmp_path / "o.npy"), wanted, atol=2e-6)
 
 
+def test_dropout(onepass, qkv, tmp_path):
+    """Values of 1 give the share of weight that was kept, over 1 - p; a seed repeats its mask."""
+    arrays, arguments = qkv(np.float32, (1, 64, 4, 8), (1, 256, 2, 8))
+    np.save(tmp_path / "q.npy", np.zeros_like(arrays["q"]))
+    np.save(tmp_path / "v.npy", np.ones_like(arrays["v"]))
+    outputs = []
+    for seed in (1, 1, 2):
+        assert onepass(*arguments, "--dropout", 0.25, "--seed", seed).returncode == 0
+        outputs.append(np.load(tmp_path / "o.npy")[..., 0] * 0.75)
+    assert (outputs[0] == outputs[1]).all() and (outputs[0] != outputs[2]).any()
+    assert outputs[0].std() > 0.01 and outputs[0].mean() == pytest.approx(0.75, abs=0.01)
+
+
 def test_dtype_converts_inputs(onepass, qkv, tmp_path):
     arrays, arguments = qkv(np.float64)
     assert onepass(*arguments, "--dtype", "bf16").returncode == 0

@@ -20,14 +20,16 @@ TEST_P(ProblemLineText, PrintsAsItWasWritten) {
 
 INSTANTIATE_TEST_SUITE_P(
     Lines, ProblemLineText,
-    testing::Values("fwd f32 b=1 h=1 s=1 d=64", "fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal",
-                    "fwd f16 b=0 h=1 s=1/77 d=192/128 out=f32 mask=window(255,0)",
-                    "fwd f64 b=1 h=2 s=8 d=4 mask=\"q - 5 < k\" score=\"s * 2\" scale=-0.125",
-                    "fwd f32 b=2 h=2 s=8 d=4 align=top_left q_start=[0,-64] k_start=7",
-                    "fwd f32 b=2 h=2 s=8 d=4 q_start=int64[b] k_start=int32[b]",
-                    "fwd f32 b=1 h=2 s=8 d=4 definitions=\"near(n) = abs(q - k) < n\" lse=yes",
-                    "fwd f32 b=1 h=2 s=8 d=4 mask=k<n sink=random n=4 arg.b=1.5 arg.mask=true",
-                    "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]"));
+    testing::Values(
+        "fwd f32 b=1 h=1 s=1 d=64", "fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal",
+        "fwd f16 b=0 h=1 s=1/77 d=192/128 out=f32 mask=window(255,0)",
+        "fwd f64 b=1 h=2 s=8 d=4 mask=\"q - 5 < k\" score=\"s * 2\" scale=-0.125",
+        "fwd f32 b=2 h=2 s=8 d=4 align=top_left q_start=[0,-64] k_start=7",
+        "fwd f32 b=2 h=2 s=8 d=4 q_start=int64[b] k_start=int32[b]",
+        "fwd f32 b=2 h=2 s=8 d=4 dropout=0.1 seed=18446744073709551615 offset=1 row0=16",
+        "fwd f32 b=1 h=2 s=8 d=4 definitions=\"near(n) = abs(q - k) < n\" lse=yes",
+        "fwd f32 b=1 h=2 s=8 d=4 mask=k<n sink=random n=4 arg.b=1.5 arg.mask=true",
+        "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]"));
 
 TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
   const Result<ProblemLine> line =
@@ -37,7 +39,7 @@ TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
 }
 
 TEST(ProblemLine, ErrorsNameTheirColumn) {
-  const std::array<std::pair<const char*, int>, 18> bad{{{"", 1},
+  const std::array<std::pair<const char*, int>, 19> bad{{{"", 1},
                                                          {"bwd f32", 1},
                                                          {"fwd", 4},
                                                          {"fwd b=1", 8},
@@ -53,6 +55,7 @@ TEST(ProblemLine, ErrorsNameTheirColumn) {
                                                          {"fwd f32 mask=q'k", 15},
                                                          {"fwd f32 mask=f(q b=1", 14},
                                                          {"fwd f32 scale=x", 9},
+                                                         {"fwd f32 seed=-1", 9},
                                                          {"fwd f32 q_start=1,2", 9},
                                                          {"fwd f32 n= m=2", 9}}};
   for (const auto& [text, column] : bad) {
@@ -88,6 +91,7 @@ TEST(ProblemLine, SaysWhatACallComputes) {
       start + " mask=near(2) definitions=\"half = 2;near(n) = q - k < n * half\"");
   EXPECT_EQ(line_of_call({.q_start = std::int64_t{3}, .k_start = std::int64_t{-2}}),
             start + " q_start=3 k_start=-2");
+  EXPECT_EQ(line_of_call({.dropout = {.p = 0.5, .seed = 9}}), start + " dropout=0.5 seed=9");
   const std::array<std::int64_t, 2> starts{5, 7};
   const std::array<float, 6> slopes{};
   EXPECT_EQ(line_of_call({.score = "alibi(s, m)",
