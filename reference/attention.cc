@@ -29,7 +29,8 @@ Attention::Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Op
   need(k.shape[2] == 0 ? q.shape[2] == 0 : q.shape[2] % k.shape[2] == 0, "heads do not divide");
   need(options.sink.empty() || options.sink.size() == static_cast<std::size_t>(q.shape[2]),
        "sink needs one logit per query head");
-  scale_ = options.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.shape[3])));
+  const double d = static_cast<double>(q.shape[3]);
+  scale_ = options.scale.value_or(d == 0.0 ? 1.0 : 1.0 / std::sqrt(d));
   mask_ = std::make_shared<Expression>(options.mask, Kind::mask, options.arguments,
                                        options.definitions);
   if (!options.score.empty()) {

@@ -1,0 +1,32 @@
+// The cases that hold the library to its written meaning, each a function that passes or fails.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace onepass::conformance {
+
+struct Settings {
+  int threads = 0;           // as Exec::threads
+  std::int64_t shrink = 16;  // workloads divide their lengths by this; 1 = full size
+  std::uint32_t seed = 1;    // of the random sweep's first problem
+  std::int64_t count = 100;  // problems in the random sweep
+};
+
+struct Outcome {
+  bool passed = false;
+  /// What was done, or the first failure: problem line, coordinate, both values.
+  std::string detail;
+};
+
+struct Case {
+  const char* name;   // "D01.empty_rows"
+  const char* about;  // the fault it looks for
+  Outcome (*run)(const Settings&);
+};
+
+/// Every case, in the order of their names.
+std::span<const Case> cases();
+
+}  // namespace onepass::conformance

@@ -1,0 +1,68 @@
+// Runs calls and compares; keeps the first failure in words.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/call.h"
+#include "conformance/case.h"
+
+namespace onepass::conformance {
+
+/// The float dtypes of attention.
+inline constexpr DType float_dtypes[] = {DType::float32, DType::float64, DType::bfloat16,
+                                         DType::float16};
+
+/// Relative tolerance of values that are known in closed form: 1e-5 for float32 (T1), 1e-12 for
+/// float64, two roundings of a 16-bit output. Relative to max(1, largest value).
+double closed_form_tolerance(DType dtype);
+
+class Checker {
+ public:
+  explicit Checker(const Settings& settings) : settings_(settings) {}
+
+  /// Runs the library; a call that fails or writes outside its outputs is a failure.
+  Answer run(const Call& call);
+
+  /// `answer` against the reference: T1 for float32 (or twice the error of a plain float32
+  /// computation), T2 for 16 bits (twice the plain error plus 1e-5); lse within 1e-3 or two units
+  /// in the last place.
+  void matches(const Call& call, const Answer& answer);
+
+  /// Both of the above.
+  Answer check(const Call& call);
+
+  /// Every value within `tolerance` * max(1, largest |want|). NaN equals NaN only.
+  void close(const Call& call, std::string_view what, std::span<const double> got,
+             std::span<const double> want, double tolerance);
+  void close(const Call& call, std::string_view what, double got, double want, double tolerance) {
+    close(call, what, std::span(&got, 1), std::span(&want, 1), tolerance);
+  }
+
+  /// T0: the same bits (any NaN equals any NaN).
+  void same(const Call& call, std::string_view what, std::span<const double> got,
+            std::span<const double> want);
+  void same(const Call& call, const Answer& got, const Answer& want) {
+    same(call, "o", got.o, want.o);
+    same(call, "lse", got.lse, want.lse);
+  }
+
+  /// A probe sum of the fp32 path: relative 1e-5.
+  void probe(const Call& call, std::string_view what, double got, double want);
+
+  void expect(const Call& call, bool condition, std::string_view what);
+  void fail(const Call& call, const std::string& what);
+
+  Outcome outcome() const;
+  const Settings& settings() const { return settings_; }
+
+ private:
+  Settings settings_;
+  std::int64_t calls_ = 0, failures_ = 0;
+  std::string first_failure_;
+};
+
+}  // namespace onepass::conformance
