@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   add_learn(app, exit_code);
   add_demo(app, exit_code);
   for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
+  add_check(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -16,5 +16,6 @@ void add_explain(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);
 void add_demo(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
 
 }  // namespace onepass::cli

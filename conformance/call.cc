@@ -106,15 +106,24 @@ Call Call::in(DType type) const {
 
 std::string Call::line() const {
   const Shape s = shape();
-  const auto pair = [](std::int64_t a, std::int64_t b) {
-    return std::to_string(a) + (a == b ? "" : "/" + std::to_string(b));
+  const std::array out_shape{s.b, s.s_q, s.h_q, s.d_v};
+  const auto view = [](DType type, std::span<const std::int64_t> dims) {
+    return TensorView(nullptr, type, dims, {});
   };
-  std::string text = std::string("fwd ") + name(dtype) + " b=" + std::to_string(s.b) +
-                     " h=" + pair(s.h_q, s.h_kv) + " s=" + pair(s.s_q, s.s_kv) +
-                     " d=" + pair(s.d, s.d_v);
-  if (mask != "full") text += " mask=" + mask;
-  if (!score.empty()) text += " score=" + score;
-  if (!repeat.empty()) text += " (repeat: " + repeat + ")";
+  std::string text;
+  try {
+    text = plan(view(dtype, q.shape), view(dtype, k.shape), view(dtype, v.shape),
+                view(out_dtype, out_shape), Options(*this).options)
+               .problem_line;
+  } catch (const Error&) {  // the library refuses the call: say what matters most
+    text = std::string("fwd ") + name(dtype) + " mask=" + mask + " score=" + score;
+  }
+  for (const auto& [tensor, layout] :
+       {std::pair{"q", q_layout}, {"k", k_layout}, {"v", v_layout}, {"o", o_layout}}) {
+    if (layout == Layout::seq_major) continue;
+    text.append(" (").append(tensor).append(" ").append(name(layout)).append(")");
+  }
+  if (!repeat.empty()) text.append(" (repeat: ").append(repeat).append(")");
   return text;
 }
 

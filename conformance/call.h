@@ -52,7 +52,7 @@ struct Call {
   Shape shape() const;
   /// Changes both dtypes and rounds q, k and v.
   Call in(DType type) const;
-  /// The problem line.
+  /// The problem line, with what it cannot say in parentheses: layouts, and how to repeat it.
   std::string line() const;
 };
 

@@ -83,6 +83,13 @@ void put(std::byte* place, T value) {
 
 }  // namespace
 
+const char* name(Layout layout) {
+  static constexpr const char* names[] = {"seq_major",     "head_major",  "every_second_row",
+                                          "part_of_wider", "strided_dim", "reversed",
+                                          "one_head"};
+  return names[static_cast<std::size_t>(layout)];
+}
+
 double rounded(DType dtype, double value) {
   using reference::Format;
   switch (dtype) {

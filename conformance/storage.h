@@ -22,6 +22,9 @@ enum class Layout {
   one_head,          // one head seen as many, stride 0: inputs only
 };
 
+/// "seq_major", ...
+const char* name(Layout layout);
+
 /// Elements at `view()` within a larger block whose every byte starts as 0xff, NaN in each format.
 class Storage {
  public:

@@ -35,7 +35,6 @@ const std::vector<Definition>& named_forms() {
       {"prefix", {"n"}, 1, "k < n[b] | k <= q"},
       {"document", {"ids"}, 2, "ids[b, q] == ids[b, k]"},
       {"document", {"ids"}, 1, "ids[token_q] == ids[token_k]"},
-      {"lengths", {"n"}, 0, "k < n"},
       {"lengths", {"n"}, 1, "k < n[b]"},
       {"sink_window", {"n", "l"}, -1, "k < n | window(l, 0)"},
       {"dense", {"m"}, 4, "m[b, h, row, col]"},

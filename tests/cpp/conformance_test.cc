@@ -1,0 +1,71 @@
+// Every case on every instruction set of this machine, on one thread and on two.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "conformance/case.h"
+#include "onepass/plan.h"
+
+namespace onepass::conformance {
+namespace {
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  const auto here = cpu_capabilities();
+  if (here.ok()) {
+    for (const Isa isa : here.value().isas) names.push_back(name(isa));
+  }
+  return names;
+}
+
+// Sets ONEPASS_ISA for as long as it lives.
+class ForcedIsa {
+ public:
+  explicit ForcedIsa(const std::string& isa) {
+    if (const char* before = std::getenv("ONEPASS_ISA")) before_ = before;
+    setenv("ONEPASS_ISA", isa.c_str(), 1);
+  }
+  ~ForcedIsa() {
+    before_.empty() ? unsetenv("ONEPASS_ISA") : setenv("ONEPASS_ISA", before_.c_str(), 1);
+  }
+
+ private:
+  std::string before_;
+};
+
+using Parameter = std::tuple<Case, std::string, int>;
+
+class AttentionConformance : public testing::TestWithParam<Parameter> {};
+
+TEST_P(AttentionConformance, Holds) {
+  const auto& [one, isa, threads] = GetParam();
+  const ForcedIsa forced(isa);
+  Settings settings;
+  settings.threads = threads;
+  const Outcome outcome = one.run(settings);
+  EXPECT_TRUE(outcome.passed) << one.about << "\n"
+                              << outcome.detail << "\nrepeat: ONEPASS_ISA=" << isa
+                              << " onepass check " << one.name << " --threads " << threads;
+}
+
+std::string test_name(const testing::TestParamInfo<Parameter>& info) {
+  const auto& [one, isa, threads] = info.param;
+  std::string text = std::string(one.name) + "_" + isa + "_threads" + std::to_string(threads);
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AttentionConformance,
+                         testing::Combine(testing::ValuesIn(cases()),
+                                          testing::ValuesIn(instruction_sets()),
+                                          testing::Values(1, 2)),
+                         test_name);
+
+}  // namespace
+}  // namespace onepass::conformance
