@@ -186,7 +186,8 @@ Outcome d07_softcap_partial_tile(const Settings& settings) {
         call.score = score;
         const Answer answer = checker.run(call);
         if (!answer.ran) continue;
-        checker.close(call, "o", answer.o, std::vector<double>(3, 1.0), 1e-5);
+        checker.close(call, "o", answer.o, std::vector<double>(3, 1.0),
+                      closed_form_tolerance(dtype));
         checker.close(call, "lse", answer.lse[0], std::log(static_cast<double>(keys)), 1e-5);
       }
     }

@@ -35,7 +35,7 @@ Part merged(Checker& checker, const Call& call, DType dtype, const Part& a, cons
   return {o.read(), lse.read()};
 }
 
-// The same call over keys [begin, end) only.
+// The same call over keys [begin, end) only, without its sink.
 Call part_of(const Call& whole, std::int64_t begin, std::int64_t end) {
   Call part = whole;
   const Shape s = whole.shape();
@@ -51,7 +51,7 @@ Call part_of(const Call& whole, std::int64_t begin, std::int64_t end) {
   }
   part.q_start = {s.s_kv - s.s_q};
   part.k_start = {begin};
-  if (begin > 0) part.sink.clear();
+  part.sink.clear();
   part.out_dtype = whole.dtype == DType::float64 ? DType::float64 : DType::float32;
   return part;
 }
@@ -94,7 +94,9 @@ Outcome d17_merge(const Settings& settings) {
           whole.out_dtype = dtype == DType::float64 ? DType::float64 : DType::float32;
           whole.mask = mask;
           if (sink) whole.sink = {0.5, -3, 9, -infinity};
-          const Call first = part_of(whole, 0, cut), second = part_of(whole, cut, 100);
+          Call first = part_of(whole, 0, cut);
+          const Call second = part_of(whole, cut, 100);
+          first.sink = whole.sink;  // in one part only
           const Answer a = checker.run(first), b = checker.run(second);
           if (!a.ran || !b.ran) continue;
           const Part both = merged(checker, whole, whole.out_dtype, {a.o, a.lse}, {b.o, b.lse});
