@@ -6,21 +6,11 @@
 
 namespace onepass::reference {
 
-double round_to(Format format, double x) {
-  int digits = 53, smallest_exponent = -1022;  // of the format's normal numbers
-  double largest = 0.0;
-  switch (format) {
-    case Format::float64:
-      return x;
-    case Format::float32:
-      return static_cast<float>(x);
-    case Format::bfloat16:
-      digits = 8, smallest_exponent = -126, largest = std::ldexp(255.0, 120);
-      break;
-    case Format::float16:
-      digits = 11, smallest_exponent = -14, largest = 65504.0;
-      break;
-  }
+double round_to_16_bits(Format format, double x) {
+  const bool bfloat16 = format == Format::bfloat16;
+  const int digits = bfloat16 ? 8 : 11;
+  const int smallest_exponent = bfloat16 ? -126 : -14;  // of the format's normal numbers
+  const double largest = bfloat16 ? std::ldexp(255.0, 120) : 65504.0;
   if (x == 0.0 || !std::isfinite(x)) return x;
   int exponent = 0;
   std::frexp(x, &exponent);  // 2^(exponent - 1) <= |x| < 2^exponent
