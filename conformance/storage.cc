@@ -122,20 +122,29 @@ Storage::Storage(DType dtype, std::span<const std::int64_t> shape, Layout layout
   view_ = TensorView(block_.data() + before, dtype, shape, std::span(strides).last(shape.size()));
 }
 
-std::ptrdiff_t Storage::place_bytes(std::int64_t element) const {
-  std::int64_t offset = 0;
-  for (int dim = view_.rank - 1; dim >= 0; --dim) {
-    const auto i = static_cast<std::size_t>(dim);
-    offset += element % view_.shape[i] * view_.strides[i];
-    element /= view_.shape[i];
+void Storage::each_element(auto visit) const {
+  std::array<std::int64_t, 4> shape{1, 1, 1, 1}, strides{};
+  const auto rank = static_cast<std::size_t>(view_.rank);
+  std::copy_n(view_.shape.begin(), rank, shape.end() - view_.rank);
+  std::copy_n(view_.strides.begin(), rank, strides.end() - view_.rank);
+  const std::int64_t size = size_bytes(view_.dtype);
+  const std::ptrdiff_t first = static_cast<const std::byte*>(view_.data) - block_.data();
+  std::size_t index = 0;
+  for (std::int64_t a = 0; a < shape[0]; ++a) {
+    for (std::int64_t b = 0; b < shape[1]; ++b) {
+      for (std::int64_t c = 0; c < shape[2]; ++c) {
+        const std::int64_t row = a * strides[0] + b * strides[1] + c * strides[2];
+        for (std::int64_t d = 0; d < shape[3]; ++d) {
+          visit(index++, static_cast<std::size_t>(first + (row + d * strides[3]) * size));
+        }
+      }
+    }
   }
-  return static_cast<const std::byte*>(view_.data) - block_.data() +
-         offset * size_bytes(view_.dtype);
 }
 
 void Storage::write(std::span<const double> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::byte* place = block_.data() + place_bytes(static_cast<std::int64_t>(i));
+  each_element([&](std::size_t i, std::size_t offset) {
+    std::byte* place = block_.data() + offset;
     const double value = rounded(view_.dtype, values[i]);
     switch (view_.dtype) {
       case DType::float64:
@@ -161,13 +170,13 @@ void Storage::write(std::span<const double> values) {
         put(place, static_cast<std::uint8_t>(value));
         break;
     }
-  }
+  });
 }
 
 std::vector<double> Storage::read() const {
   std::vector<double> values(static_cast<std::size_t>(view_.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::byte* place = block_.data() + place_bytes(static_cast<std::int64_t>(i));
+  each_element([&](std::size_t i, std::size_t offset) {
+    const std::byte* place = block_.data() + offset;
     switch (view_.dtype) {
       case DType::float64:
         values[i] = get<double>(place);
@@ -192,18 +201,15 @@ std::vector<double> Storage::read() const {
         values[i] = get<std::uint8_t>(place);
         break;
     }
-  }
+  });
   return values;
 }
 
 bool Storage::guards_hold() const {
   std::vector<bool> owned(block_.size(), false);
-  for (std::int64_t i = 0; i < view_.elements(); ++i) {
-    const auto place = static_cast<std::size_t>(place_bytes(i));
-    for (std::int64_t byte = 0; byte < size_bytes(view_.dtype); ++byte) {
-      owned[place + static_cast<std::size_t>(byte)] = true;
-    }
-  }
+  each_element([&](std::size_t, std::size_t offset) {
+    std::fill_n(owned.begin() + static_cast<std::ptrdiff_t>(offset), size_bytes(view_.dtype), true);
+  });
   for (std::size_t i = 0; i < block_.size(); ++i) {
     if (!owned[i] && block_[i] != untouched_byte) return false;
   }

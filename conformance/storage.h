@@ -41,7 +41,8 @@ class Storage {
   bool untouched() const;
 
  private:
-  std::ptrdiff_t place_bytes(std::int64_t element) const;
+  /// visit(index in logical order, offset of the element in the block) for every element.
+  void each_element(auto visit) const;
 
   std::vector<std::byte> block_;
   TensorView view_;

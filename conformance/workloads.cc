@@ -80,8 +80,6 @@ Outcome w03_bert(const Settings& settings) {
   call.mask = "lengths(n)";
   call.arguments = {{"n", NamedArray{DType::int64, {6}, as_doubles(lengths)}}};
   check_workload(checker, call);
-  call.dropout = {0.1, 1234, 0};
-  check_workload(checker, call);
   return checker.outcome();
 }
 
