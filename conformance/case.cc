@@ -1,6 +1,5 @@
 // The table of cases. Paged caches and packed sequences (D16, D19, W01's pages, W07) need calls
-// that do not exist yet, D23 and W03's training need dropout in the CPU forward; the other missing
-// numbers concern the backward pass or a GPU.
+// that do not exist yet; the other missing numbers concern the backward pass or a GPU.
 #include "conformance/case.h"
 
 #include "conformance/every_case.h"
@@ -29,6 +28,7 @@ constexpr Case table[] = {
     {"D17.merge", "lse of empty rows and merging of parts", d17_merge},
     {"D18.one_query_many_keys", "splits and threads do not change a result",
      d18_one_query_many_keys},
+    {"D23.dropout_forward", "which weights dropout keeps", d23_dropout_forward},
     {"D27.scale", "scale zero, negative, default", d27_scale},
     {"D30.refusals", "arguments that must be refused", d30_refusals},
     {"W01.llama3", "Llama-3-8B prefill and decode", w01_llama3},

@@ -21,6 +21,7 @@ Outcome d14_any_length(const Settings& settings);
 Outcome d15_sizes_of_zero(const Settings& settings);
 Outcome d17_merge(const Settings& settings);
 Outcome d18_one_query_many_keys(const Settings& settings);
+Outcome d23_dropout_forward(const Settings& settings);
 Outcome d27_scale(const Settings& settings);
 Outcome d30_refusals(const Settings& settings);
 Outcome w01_llama3(const Settings& settings);

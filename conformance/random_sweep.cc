@@ -197,6 +197,7 @@ Call draw_call(std::uint32_t seed) {
   };
   if (draw.percent(15)) starts(call.q_start);
   if (draw.percent(15)) starts(call.k_start);
+  if (draw.percent(15)) call.dropout = {draw.pick({0.1, 0.5}), seed, 5, 16, 32};
   call.repeat = "onepass check random --seed " + std::to_string(seed) + " --count 1";
   return call;
 }
