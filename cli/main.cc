@@ -70,8 +70,8 @@ int run(int argc, char** argv) {
   add_generate(app, exit_code);
   add_learn(app, exit_code);
   add_demo(app, exit_code);
-  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
   add_check(app, exit_code);
+  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
