@@ -70,6 +70,29 @@ TEST(EvaluateMasks, EveryOperation) {
   }
 }
 
+TEST(EvaluateMasks, MostKeysAtOnce) {
+  const ArrayArguments arrays;
+  const Program program = compiled("half[col - 900] < 1 | k % 3 == row & k - q < 2", arrays);
+  const Scope scope{.b = 0, .s_q = 4, .s_kv = 4096, .q_start = 1200};
+  const Scratch scratch = scratch_for(program);
+  Evaluator<float> evaluator(program, scope, true, scratch.get());
+  Oracle<float> oracle(program, scope);
+  const std::int64_t begin = 777;
+  evaluator.begin_keys(begin, max_keys);
+  for (const int offset : {0, 1, 448, 511}) {
+    const int count = max_keys - offset;
+    for (std::int64_t row = 0; row < scope.s_q; ++row) {
+      std::vector<std::uint8_t> visible(static_cast<std::size_t>(count));
+      evaluator.mask_row(row, offset, count, visible.data());
+      for (int i = 0; i < count; ++i) {
+        ASSERT_EQ(visible[static_cast<std::size_t>(i)], oracle.at(row, begin + offset + i).integer)
+            << "row " << row << " lane " << offset + i;
+      }
+    }
+  }
+  EXPECT_TRUE(guard_holds(program, scratch));
+}
+
 TEST(EvaluateMasks, RandomExpressions) {
   const ArrayArguments arrays;
   RandomExpression random(20240);
