@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lang/evaluate.h"
+#include "lang/interval.h"
 #include "program_oracle.h"
 #include "random_expression.h"
 
@@ -87,6 +88,7 @@ void check_everywhere(const Program& program) {
       }
     }
     check<Evaluator<float>>(program, scope, false, expected);
+    EXPECT_TRUE(oracle.met_only_int32() || !fits_int32(program, scope)) << program.text;
     if (oracle.met_only_int32()) check<Evaluator<double>>(program, scope, true, expected);
     if (testing::Test::HasFatalFailure()) return;
   }
