@@ -1,5 +1,7 @@
 #include "cli/parts/array.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <new>
 #include <string>
@@ -7,6 +9,14 @@
 #include "onepass/status.h"
 
 namespace onepass::cli {
+namespace {
+
+// The system promises more than it has, and ends programs that use what it promised.
+std::int64_t physical_memory_bytes() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
 
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape) {
   std::int64_t bytes = size_bytes(dtype);
@@ -23,7 +33,7 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> shape) {
 Array zeros(DType dtype, std::span<const std::int64_t> shape) {
   Array array{nullptr, TensorView(nullptr, dtype, shape, {})};
   const std::int64_t bytes = checked_bytes(dtype, shape);
-  if (bytes >= 0 && bytes < (std::int64_t{1} << 46)) {
+  if (bytes >= 0 && bytes < physical_memory_bytes()) {
     // calloc's pages cost nothing until they are touched; 64 extra bytes make room to align.
     const auto size = static_cast<std::size_t>(bytes) + 64;
     array.memory = std::shared_ptr<void>(std::calloc(size, 1), &std::free);
