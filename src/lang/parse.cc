@@ -72,6 +72,9 @@ class Parser {
     if (token_.kind == Kind::assign) {
       return fail(token_.offset, "\"=\" is not an operator here; equality is written ==");
     }
+    if (token_.text == "and") return fail(token_.offset, "\"and\" is written & here");
+    if (token_.text == "or") return fail(token_.offset, "\"or\" is written | here");
+    if (before_.text == "not") return fail(before_.offset, "\"not\" is written ! here");
     const bool ended = token_.kind == Kind::end || token_.kind == Kind::separator;
     const std::string found = ended ? "the text ends here" : "found " + quoted(token_.text);
     return fail(token_.offset, found + "; expected " + expected);
@@ -79,6 +82,7 @@ class Parser {
 
   void advance() {
     if (failed()) return;
+    before_ = std::move(token_);
     token_ = lexer_.next();
     if (token_.kind == Kind::invalid) fail(token_.offset, token_.problem);
   }
@@ -284,6 +288,7 @@ class Parser {
   Source source_;
   Lexer lexer_;
   Token token_;
+  Token before_;
   Tree tree_;
   int nesting_ = 0;
   std::optional<Status> error_;
