@@ -13,19 +13,18 @@ ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 export CMAKE_BUILD_PARALLEL_LEVEL ?= $(shell nproc)
-CONFIGURE := cmake --log-level=WARNING --preset
 MODEL ?= $(wildcard ../shared/data/stories260K)
 export ONEPASS_MODEL_DIR ?= $(if $(MODEL),$(abspath $(MODEL)))
 
 build:
 	@tools/setup.sh build
-	@$(CONFIGURE) release -DONEPASS_TESTS=OFF \
-	  -DONEPASS_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python
+	@cmake --preset release -DONEPASS_TESTS=OFF -DONEPASS_PYTHON=ON \
+	  -DPython_EXECUTABLE=$(CURDIR)/.venv/bin/python >/dev/null
 	@cmake --build --preset release
 
 demo:
 	@tools/setup.sh program
-	@$(CONFIGURE) release -DONEPASS_TESTS=OFF
+	@cmake --preset release -DONEPASS_TESTS=OFF >/dev/null
 	@cmake --build --preset release --target onepass_cli
 	@build/release/bin/onepass demo --text README.md $(if $(MODEL),--model $(MODEL))
 

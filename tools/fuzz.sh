@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cmake --log-level=WARNING --preset fuzz
+cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz
 for target in build/fuzz/bin/fuzz_*; do
   name=$(basename "$target")

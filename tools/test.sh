@@ -17,7 +17,7 @@ nvrtc=$(echo "$PWD"/.venv/lib/python3*/site-packages/nvidia/cuda_nvrtc/lib)
 export LD_LIBRARY_PATH="$nvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 build() {  # build PRESET OPTION...
-  cmake --log-level=WARNING --preset "$1" "${@:2}" && cmake --build --preset "$1"
+  cmake --preset "$1" "${@:2}" >/dev/null && cmake --build --preset "$1"
 }
 python_tests() {  # python_tests PRESET FOLDER
   PYTHONPATH="$PWD/build/$1/python" ONEPASS_BIN="$PWD/build/$1/bin/onepass" \
