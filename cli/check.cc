@@ -14,17 +14,15 @@
 namespace onepass::cli {
 namespace {
 
-using conformance::Case;
-
 struct CheckOptions {
   std::vector<std::string> names;
   std::string threads = "0", shrink = "16", seed = "1", count = "100";
   bool list = false;
 };
 
-std::vector<Case> chosen_cases(const std::vector<std::string>& names) {
-  std::vector<Case> chosen;
-  for (const Case& one : conformance::cases()) {
+std::vector<conformance::Case> chosen_cases(const std::vector<std::string>& names) {
+  std::vector<conformance::Case> chosen;
+  for (const conformance::Case& one : conformance::cases()) {
     bool wanted = names.empty();
     for (const std::string& name : names) wanted |= std::string_view(one.name).starts_with(name);
     if (wanted) chosen.push_back(one);
@@ -41,13 +39,13 @@ void check(const CheckOptions& options, int& exit_code) {
   settings.shrink = integer_of("--shrink", options.shrink, 1, 1 << 20);
   settings.seed = static_cast<std::uint32_t>(integer_of("--seed", options.seed, 0, UINT32_MAX));
   settings.count = integer_of("--count", options.count, 1, 1 << 30);
-  const std::vector<Case> chosen = chosen_cases(options.names);
+  const std::vector<conformance::Case> chosen = chosen_cases(options.names);
   if (options.list) {
-    for (const Case& one : chosen) std::printf("%-30s %s\n", one.name, one.about);
+    for (const conformance::Case& one : chosen) std::printf("%-30s %s\n", one.name, one.about);
     return;
   }
   int passed = 0;
-  for (const Case& one : chosen) {
+  for (const conformance::Case& one : chosen) {
     const auto start = std::chrono::steady_clock::now();
     const conformance::Outcome outcome = one.run(settings);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
