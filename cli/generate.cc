@@ -1,6 +1,7 @@
 // onepass generate: a Llama-style model whose attention is ours, writing text.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -81,6 +82,7 @@ void generate(const GenerateOptions& options) {
   }
   llama::Model model(checkpoint, steps, !options.dump_folder.empty(), exec);
   for (std::size_t i = 1; i < tokens.size(); ++i) print(tokenizer.decode(tokens[i - 1], tokens[i]));
+  const auto start = std::chrono::steady_clock::now();
   // Every step runs one position: the prompt's, then one for each token that was chosen.
   while (model.position() < steps) {
     const auto done = static_cast<std::size_t>(model.position());
@@ -97,6 +99,9 @@ void generate(const GenerateOptions& options) {
     tokens.push_back(next);
   }
   print("\n");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::fprintf(stderr, "%lld positions, %.0f a second\n", static_cast<long long>(model.position()),
+               static_cast<double>(model.position()) / seconds.count());
   if (!options.dump_folder.empty()) dump(model, checkpoint.shape.layers, options.dump_folder);
 }
 
