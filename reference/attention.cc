@@ -63,7 +63,7 @@ std::vector<Attention::Logit> Attention::logits(Format format, std::int64_t b, s
     }
     p.s = round_to(format, scale_ * dot);
     const double s = score_ ? round_to(format, score_->score(p)) : p.s;
-    if (s != -infinity) visible.push_back({col, s});
+    if (s != -infinity) visible.push_back({p, s});
   }
   return visible;
 }
@@ -93,12 +93,12 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
   for (const Logit& logit : visible) {
     double weight = round_to(weights, round_to(sums, std::exp(logit.s - max)) / sum);
     if (dropout.p > 0.0) {
-      weight = kept(dropout, b, h, row, logit.col) ? weight / (1.0 - dropout.p) : 0.0;
+      weight = kept(dropout, b, h, row, logit.pair.col) ? weight / (1.0 - dropout.p) : 0.0;
       weight = round_to(weights, weight);
     }
     for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
       double& o = result.o[static_cast<std::size_t>(i)];
-      o = round_to(sums, o + round_to(sums, weight * v_.at(b, logit.col, h_kv, i)));
+      o = round_to(sums, o + round_to(sums, weight * v_.at(b, logit.pair.col, h_kv, i)));
     }
   }
   return result;

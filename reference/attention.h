@@ -59,19 +59,23 @@ class Attention {
   /// The pair as the expressions see it, `s` unset.
   Pair pair(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col) const;
 
- private:
   struct Logit {
-    std::int64_t col;
-    double s;
+    Pair pair;  // with the scaled logit
+    double s;   // what the score makes of it
   };
   /// The visible keys of a row with their logits; every step rounded to `format`.
   std::vector<Logit> logits(Format format, std::int64_t b, std::int64_t h, std::int64_t row) const;
+
+  double scale() const { return scale_; }
+  const Expression* score() const { return score_.get(); }  // null = the logit itself
+
+ private:
   Row attend(Format sums, Format weights, std::int64_t b, std::int64_t h, std::int64_t row) const;
 
   const Tensor &q_, &k_, &v_;
   Options options_;
   double scale_ = 1.0;
-  std::shared_ptr<const Expression> mask_, score_;  // score_ null = the logit itself
+  std::shared_ptr<const Expression> mask_, score_;
 };
 
 struct Result {

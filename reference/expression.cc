@@ -94,7 +94,7 @@ Value Expression::as_real(const Value& value) const {
   return {Type::real, 0, static_cast<double>(value.integer)};
 }
 
-Value Expression::load(const Tree& tree, const Pair& pair) const {
+std::optional<std::size_t> Expression::element(const Tree& tree, const Pair& pair) const {
   const Array& array = *tree.array;
   need(tree.children.size() == array.shape.size(), "an array needs one index for each dim");
   std::int64_t position = 0;
@@ -107,9 +107,15 @@ Value Expression::load(const Tree& tree, const Pair& pair) const {
     if (i < 0 || i >= size) inside = false;
     position = inside ? position * size + i : 0;
   }
-  const auto at = static_cast<std::size_t>(position);
-  if (array.type == Type::real) return real(inside ? array.reals[at] : 0.0);
-  return {array.type, inside ? array.integers[at] : 0, 0.0};
+  if (!inside) return std::nullopt;
+  return static_cast<std::size_t>(position);
+}
+
+Value Expression::load(const Tree& tree, const Pair& pair) const {
+  const Array& array = *tree.array;
+  const auto at = element(tree, pair);
+  if (array.type == Type::real) return real(at ? array.reals[*at] : 0.0);
+  return {array.type, at ? array.integers[*at] : 0, 0.0};
 }
 
 // float32 in a mask: one float64 operation followed by rounding equals the float32 operation.

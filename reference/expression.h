@@ -1,7 +1,11 @@
 // The mask and score language, read a second time: one tree, evaluated at one pair at a time.
 #pragma once
 
+#include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -86,6 +90,17 @@ struct Tree {
 Tree parse(std::string_view text, Kind kind, const std::vector<Argument>& arguments,
            std::string_view definitions);
 
+/// What a score is differentiated by: an element of a float array, or the logit when `array` is
+/// null.
+struct Variable {
+  const Array* array = nullptr;
+  std::size_t element = 0;
+  friend auto operator<=>(const Variable&, const Variable&) = default;
+};
+
+/// d value / d variable for every variable that moves the value.
+using Tangent = std::map<Variable, double>;
+
 /// One expression with its arguments. Masks compute in float32, scores in float64.
 class Expression {
  public:
@@ -97,10 +112,15 @@ class Expression {
 
   bool visible(const Pair& pair) const { return evaluate(tree_, pair).integer != 0; }
   double score(const Pair& pair) const { return as_real(evaluate(tree_, pair)).real; }
+  Tangent score_tangent(const Pair& pair) const { return tangent(tree_, pair); }
+  const std::vector<Argument>& arguments() const { return arguments_; }
 
  private:
   Value evaluate(const Tree& tree, const Pair& pair) const;
   Value load(const Tree& tree, const Pair& pair) const;
+  /// The element that an array node reads; none = outside.
+  std::optional<std::size_t> element(const Tree& tree, const Pair& pair) const;
+  Tangent tangent(const Tree& tree, const Pair& pair) const;  // (reference/tangent.cc)
   Value arithmetic(Op op, const Value& a, const Value& b) const;
   Value compare(Op op, Value a, Value b) const;
   Value function(Op op, const Value& a) const;

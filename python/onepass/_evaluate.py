@@ -168,7 +168,8 @@ class Expression:
             a, b = self._numbers([a, b], node)
         return np.where(condition, a, b)
 
-    def _index(self, node, scope):
+    def _places(self, node, scope):
+        """(array, inside, index of each dim) of a read; an index outside is brought to the edge."""
         _, _, name, parts = node
         array = self._name((*node[:2], name), scope)
         rank = array.data.ndim if isinstance(array, _Array) else 0
@@ -181,9 +182,13 @@ class Expression:
                 index = index * 0
             inside = inside & (0 <= index) & (index < size)
             where.append(index)
+        where = [np.clip(i, 0, max(size - 1, 0)) for i, size in zip(where, array.data.shape)]
+        return array, inside, where
+
+    def _index(self, node, scope):
+        array, inside, where = self._places(node, scope)
         if array.data.size == 0:
             return np.zeros(np.broadcast_shapes(*(i.shape for i in where)), array.data.dtype)
-        where = [np.clip(index, 0, size - 1) for index, size in zip(where, array.data.shape)]
         return np.where(inside, array.data[tuple(where)], array.data.dtype.type(0))
 
     def _call(self, node, scope):

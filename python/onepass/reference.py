@@ -7,10 +7,11 @@ import math
 
 import numpy as np
 
+from ._derivative import DifferentiableScore, times
 from ._evaluate import Expression
 from ._philox import dropout_mask
 
-__all__ = ["attention", "dropout_mask", "visible"]
+__all__ = ["attention", "attention_backward", "dropout_mask", "visible"]
 
 
 def attention(
@@ -94,6 +95,99 @@ def attention(
             p, seen = p / (1 - dropout), seen & keep[batch, head]
         o[batch, :, head] = _weighted_sum(p, seen, v[batch, :, head // group])
     return (o, lse) if return_lse else o
+
+
+def attention_backward(
+    dout,
+    q,
+    k,
+    v,
+    *,
+    mask="full",
+    score=None,
+    scale=None,
+    args=None,
+    sink=None,
+    dropout=0.0,
+    seed=0,
+    offset=0,
+    row0=0,
+    col0=0,
+    align="bottom_right",
+    q_start=None,
+    k_start=None,
+    definitions=None,
+    dlse=None,
+    return_args=False,
+):
+    """Gradients of sum(dout * o) + sum(dlse * lse) in float64, with o and lse as in `attention`.
+
+    Parameters
+    ----------
+    dout : array (b, s_q, h_q, d_v)
+    dlse : array (b, h_q, s_q), optional
+        Default 0.
+    return_args : bool
+
+    The others are those of `attention`.
+
+    Returns
+    -------
+    dq, dk, dv : float64 arrays of the shapes of q, k, v
+    dsink : float64 array (h_q)
+        Only with a sink.
+    dargs : dict of str to float64 array
+        Of every argument that is a float array, in its own shape; only when return_args.
+    """
+    dout, q, k, v = (np.asarray(x).astype(np.float64) for x in (dout, q, k, v))
+    (b, s_q, h_q, d), (s_kv, h_kv) = q.shape, k.shape[1:3]
+    group = h_q // h_kv if h_kv else 1
+    if scale is None:
+        scale = 1 / math.sqrt(d) if d else 1.0
+    if dlse is None:
+        dlse = np.zeros((b, h_q, s_q))
+    scopes = _scopes(b, h_q, group, s_q, s_kv, align, q_start, k_start)
+    mask = Expression(mask, "mask", args, definitions)
+    score = DifferentiableScore(score, "score", args, definitions) if score else None
+    keep = dropout_mask((b, h_q, s_q, s_kv), dropout, seed, offset, row0, col0) if dropout else None
+
+    dq, dk, dv = (np.zeros(x.shape) for x in (q, k, v))
+    dsink, dargs = np.zeros(h_q), {n: np.zeros(a.shape) for n, a in _float_arrays(args).items()}
+    for batch, head, names in scopes:
+        key_head = (batch, slice(None), head // group)
+        q_h, k_h, v_h = q[batch, :, head], k[key_head], v[key_head]
+        dout_h, dlse_h = dout[batch, :, head], np.asarray(dlse, np.float64)[batch, head]
+        with np.errstate(all="ignore"):
+            names = {**names, "s": scale * (q_h @ k_h.T)}
+            s = np.broadcast_to(score(names), names["s"].shape) if score else names["s"]
+            seen = np.broadcast_to(mask(names), s.shape) & (s != -np.inf)
+            logit = -np.inf if sink is None else float(np.asarray(sink)[head])
+            p, lse = _softmax(np.where(seen, s, -np.inf), logit)
+            kept = seen & keep[batch, head] if dropout else seen
+            z = 1 / (1 - dropout)
+
+            o = _weighted_sum(p * z, kept, v_h)
+            delta = np.where(seen.any(axis=1), (dout_h * o).sum(axis=1), 0.0)
+            dp = np.where(kept, z * (dout_h @ v_h.T), 0.0)
+            ds = np.where(seen, p * (dp + (dlse_h - delta)[:, None]), 0.0)
+            p_sink = np.exp(logit - np.where(lse == -np.inf, 0.0, lse))
+            dsink[head] += times(dlse_h - delta, p_sink).sum()
+            if score:
+                ds, found = score.backward(names, ds)
+                for name in found.keys() & dargs.keys():
+                    dargs[name] += found[name]
+        dq[batch, :, head] = scale * _weighted_sum(ds, seen, k_h)
+        dk[key_head] += scale * _weighted_sum(ds.T, seen.T, q_h)
+        dv[key_head] += _weighted_sum((p * z).T, kept.T, dout_h)
+    gradients = (dq, dk, dv) if sink is None else (dq, dk, dv, dsink)
+    return (*gradients, dargs) if return_args else gradients
+
+
+def _float_arrays(args):
+    """Those named arguments that are float arrays; a plain number is not."""
+    given = {n: x for n, x in (args or {}).items() if isinstance(x, np.ndarray) or np.ndim(x)}
+    arrays = {name: np.asarray(x) for name, x in given.items()}
+    return {name: x for name, x in arrays.items() if x.dtype.kind not in "biu"}
 
 
 def visible(shape, mask, *, args=None, align="bottom_right", q_start=None, k_start=None, **others):

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "reference/attention.h"
+#include "reference/backward.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT: "name"_a
@@ -61,42 +63,62 @@ nb::object numpy_of(const std::vector<double>& data, const std::vector<std::size
   return nb::cast(nb::ndarray<nb::numpy, double>(copy->data(), shape.size(), shape.data(), owner));
 }
 
-nb::tuple attention(const Contiguous<double>& q, const Contiguous<double>& k,
-                    const Contiguous<double>& v, const std::string& mask,
-                    const std::optional<std::string>& score, std::optional<double> scale,
-                    const std::optional<nb::dict>& args,
-                    const std::optional<std::vector<double>>& sink, double dropout,
-                    std::uint64_t seed, std::uint64_t offset, std::int64_t row0, std::int64_t col0,
-                    const std::string& align,
-                    const std::optional<std::vector<std::int64_t>>& q_start,
-                    const std::optional<std::vector<std::int64_t>>& k_start,
-                    const std::optional<std::string>& definitions) {
+nb::object numpy_of(const reference::Tensor& tensor) {
+  return numpy_of(tensor.data, {tensor.shape.begin(), tensor.shape.end()});
+}
+
+reference::Options options_of(const nb::kwargs& given) {
   reference::Options options;
-  options.mask = mask;
-  options.score = score.value_or("");
-  options.definitions = definitions.value_or("");
-  options.scale = scale;
-  options.sink = sink.value_or(std::vector<double>{});
+  const auto take = [&](const char* name, auto& target) {
+    if (!given.contains(name) || given[name].is_none()) return;
+    target = nb::cast<std::decay_t<decltype(target)>>(given[name]);
+  };
+  std::string align;
+  nb::dict args;
+  take("mask", options.mask), take("score", options.score);
+  take("definitions", options.definitions), take("scale", options.scale);
+  take("sink", options.sink), take("align", align), take("args", args);
+  take("q_start", options.q_start), take("k_start", options.k_start);
+  take("dropout", options.dropout.p), take("seed", options.dropout.seed);
+  take("offset", options.dropout.offset);
+  take("row0", options.dropout.row0), take("col0", options.dropout.col0);
   options.top_left = align == "top_left";
-  options.q_start = q_start.value_or(std::vector<std::int64_t>{});
-  options.k_start = k_start.value_or(std::vector<std::int64_t>{});
-  options.dropout = {dropout, seed, offset, row0, col0};
-  if (args) {
-    for (auto [name, value] : *args) {
-      options.arguments.push_back(argument_of(nb::cast<std::string>(name), value));
-    }
+  for (auto [name, value] : args) {
+    options.arguments.push_back(argument_of(nb::cast<std::string>(name), value));
   }
-  const auto result = reference::attention(tensor_of(q), tensor_of(k), tensor_of(v), options);
-  return nb::make_tuple(numpy_of(result.o.data, {q.shape(0), q.shape(1), q.shape(2), v.shape(3)}),
+  return options;
+}
+
+// -> o, lse
+nb::tuple attention(const Contiguous<double>& q, const Contiguous<double>& k,
+                    const Contiguous<double>& v, const nb::kwargs& options) {
+  const auto result =
+      reference::attention(tensor_of(q), tensor_of(k), tensor_of(v), options_of(options));
+  return nb::make_tuple(numpy_of(result.o),
                         numpy_of(result.lse, {q.shape(0), q.shape(2), q.shape(1)}));
+}
+
+// -> dq, dk, dv, dsink, {name: darg as one line}
+nb::tuple attention_backward(const Contiguous<double>& dout, const Contiguous<double>& q,
+                             const Contiguous<double>& k, const Contiguous<double>& v,
+                             const std::optional<Contiguous<double>>& dlse,
+                             const nb::kwargs& options) {
+  std::vector<double> dlse_data;
+  if (dlse) dlse_data.assign(dlse->data(), dlse->data() + dlse->size());
+  const auto result = reference::attention_backward(tensor_of(dout), tensor_of(q), tensor_of(k),
+                                                    tensor_of(v), options_of(options), dlse_data);
+  nb::dict darguments;
+  for (const auto& [name, values] : result.darguments) {
+    darguments[name.c_str()] = numpy_of(values, {values.size()});
+  }
+  return nb::make_tuple(numpy_of(result.dq), numpy_of(result.dk), numpy_of(result.dv),
+                        numpy_of(result.dsink, {result.dsink.size()}), darguments);
 }
 
 }  // namespace
 
 NB_MODULE(_reference_cpp, m) {
-  m.def("attention", attention, "q"_a, "k"_a, "v"_a, nb::kw_only(), "mask"_a = "full",
-        "score"_a = nb::none(), "scale"_a = nb::none(), "args"_a = nb::none(),
-        "sink"_a = nb::none(), "dropout"_a = 0.0, "seed"_a = 0, "offset"_a = 0, "row0"_a = 0,
-        "col0"_a = 0, "align"_a = "bottom_right", "q_start"_a = nb::none(),
-        "k_start"_a = nb::none(), "definitions"_a = nb::none());
+  m.def("attention", attention, "q"_a, "k"_a, "v"_a, "options"_a);
+  m.def("attention_backward", attention_backward, "dout"_a, "q"_a, "k"_a, "v"_a, nb::kw_only(),
+        "dlse"_a = nb::none(), "options"_a);
 }

@@ -1,0 +1,125 @@
+// Over the visible pairs (i, j) of a head, with s' = score(s), s = scale <q_i, k_j>:
+//   P = exp(s' - lse)            Z = kept / (1 - p)          o_i = sum_j P Z v_j
+//   dP = Z <dout_i, v_j>         delta_i = <dout_i, o_i>     dS' = P (dP - delta_i + dlse_i)
+//   dv_j = sum_i P Z dout_i      dS = dS' ds'/ds             darg = sum dS' ds'/darg
+//   dq_i = scale sum_j dS k_j    dk_j = scale sum_i dS q_i   dsink = sum exp(sink - lse)
+//                                                                        (dlse - delta)
+// Hidden and dropped pairs are left out, not multiplied by 0.
+#include "reference/backward.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace onepass::reference {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+Tensor zeros_like(const Tensor& tensor) {
+  return {tensor.shape, std::vector<double>(tensor.data.size(), 0.0)};
+}
+
+/// y[b, s, h, :] += factor * x[b, t, g, :].
+struct Place {
+  std::int64_t b, s, h;
+};
+void add(double factor, const Tensor& x, Place from, Tensor& y, Place to) {
+  for (std::int64_t i = 0; i < y.shape[3]; ++i) {
+    const std::int64_t at = ((to.b * y.shape[1] + to.s) * y.shape[2] + to.h) * y.shape[3] + i;
+    y.data[static_cast<std::size_t>(at)] += factor * x.at(from.b, from.s, from.h, i);
+  }
+}
+
+class Backward {
+ public:
+  Backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+           const Options& options, const std::vector<double>& dlse)
+      : call_(q, k, v, options), dout_(dout), q_(q), k_(k), v_(v), options_(options), dlse_(dlse) {
+    const auto rows = static_cast<std::size_t>(q.shape[0] * q.shape[2] * q.shape[1]);
+    if (dout.shape != std::array{q.shape[0], q.shape[1], q.shape[2], v.shape[3]}) {
+      throw std::invalid_argument("dout is not of the output's shape");
+    }
+    if (!dlse.empty() && dlse.size() != rows) throw std::invalid_argument("dlse is not (b, h, s)");
+    out_.dq = zeros_like(q), out_.dk = zeros_like(k), out_.dv = zeros_like(v);
+    out_.dsink.assign(options.sink.size(), 0.0);
+    // A score points into its own copy of the arguments.
+    const auto& arguments = call_.score() ? call_.score()->arguments() : options.arguments;
+    for (const Argument& argument : arguments) {
+      const auto* array = std::get_if<Array>(&argument.value);
+      if (!array || array->type != Type::real) continue;
+      out_.darguments[argument.name].assign(array->reals.size(), 0.0);
+      darray_[array] = &out_.darguments[argument.name];
+    }
+  }
+
+  void row(std::int64_t b, std::int64_t h, std::int64_t row) {
+    const auto visible = call_.logits(Format::float64, b, h, row);
+    const Row forward = call_.row(b, h, row);
+    double delta = 0.0;
+    for (std::int64_t i = 0; i < v_.shape[3] && !visible.empty(); ++i) {
+      delta += dout_.at(b, row, h, i) * forward.o[static_cast<std::size_t>(i)];
+    }
+    const std::int64_t place = (b * q_.shape[2] + h) * q_.shape[1] + row;
+    const double dlse = dlse_.empty() ? 0.0 : dlse_[static_cast<std::size_t>(place)];
+    if (!options_.sink.empty()) {
+      const auto head = static_cast<std::size_t>(h);
+      const double sink = options_.sink[head];
+      if (sink != -infinity) out_.dsink[head] += std::exp(sink - forward.lse) * (dlse - delta);
+    }
+    for (const Attention::Logit& logit : visible) pair(logit, forward.lse, dlse - delta);
+  }
+
+  Gradients take() { return std::move(out_); }
+
+ private:
+  void pair(const Attention::Logit& logit, double lse, double dlse_minus_delta) {
+    const Pair& at = logit.pair;
+    const Place query{at.b, at.row, at.h}, key{at.b, at.col, at.h_kv};
+    const double p = std::exp(logit.s - lse);
+    double dp = 0.0;
+    const Dropout& dropout = options_.dropout;
+    if (dropout.p == 0.0 || kept(dropout, at.b, at.h, at.row, at.col)) {
+      const double z = 1.0 / (1.0 - dropout.p);
+      for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
+        dp += z * dout_.at(at.b, at.row, at.h, i) * v_.at(at.b, at.col, at.h_kv, i);
+      }
+      add(p * z, dout_, query, out_.dv, key);
+    }
+    const double ds = p * (dp + dlse_minus_delta);
+    if (ds == 0.0) return;
+    const Tangent logit_itself = {{Variable{}, 1.0}};
+    const Tangent tangent = call_.score() ? call_.score()->score_tangent(at) : logit_itself;
+    for (const auto& [variable, rate] : tangent) {
+      if (rate == 0.0) continue;
+      if (variable.array) {
+        (*darray_.at(variable.array))[variable.element] += ds * rate;
+      } else {
+        add(call_.scale() * (ds * rate), k_, key, out_.dq, query);
+        add(call_.scale() * (ds * rate), q_, query, out_.dk, key);
+      }
+    }
+  }
+
+  Attention call_;
+  const Tensor &dout_, &q_, &k_, &v_;
+  const Options& options_;
+  const std::vector<double>& dlse_;
+  Gradients out_;
+  std::map<const Array*, std::vector<double>*> darray_;
+};
+
+}  // namespace
+
+Gradients attention_backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+                             const Options& options, const std::vector<double>& dlse) {
+  Backward backward(dout, q, k, v, options, dlse);
+  for (std::int64_t b = 0; b < q.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < q.shape[2]; ++h) {
+      for (std::int64_t row = 0; row < q.shape[1]; ++row) backward.row(b, h, row);
+    }
+  }
+  return backward.take();
+}
+
+}  // namespace onepass::reference
