@@ -103,6 +103,10 @@ def test_references_agree(seed):
     if seed % 3 == 0:
         options |= {"dropout": 0.4, "seed": int(rng.integers(2**63)) * 2 + 1}
         options |= {"offset": int(rng.integers(2**63)), "row0": 32, "col0": 16}
+    if seed % 4:
+        options["score"] = f"({options.get('score', 's')}) * one[h] + tanh(s * three[q, k - q, b])"
+        new = {"one": rng.normal(size=3), "three": rng.normal(size=(9, 9, 1))}
+        options["args"] = options["args"] | new
     dout = rng.normal(size=(*q.shape[:3], v.shape[3]))
     dlse = rng.normal(size=(q.shape[0], q.shape[2], q.shape[1])) if seed % 2 else None
     *found, dargs = backward_numpy(dout, q, k, v, dlse, **options)
