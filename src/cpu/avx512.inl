@@ -9,6 +9,13 @@ struct F32 : Portable<F32, float, 64> {
   static constexpr int block_vecs = 4;
   static constexpr __mmask16 all = 0xFFFF;
   static vec fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
+  // One correction of x * (1 / y) by its exact remainder: a quotient that is a number comes out as
+  // that number. Where x is not finite the remainder is no number, and the product is right.
+  static vec divide(vec x, vec y, vec reciprocal) {
+    const vec q = x * reciprocal;
+    const vec corrected = fma(fma(-q, y, x), reciprocal, q);
+    return corrected == corrected ? corrected : q;
+  }
   static vec max(vec a, vec b) { return _mm512_maskz_max_ps(all, a, b); }
   static vec hide(vec x, const std::uint8_t* visible) {
     const __m128i flags = _mm_loadu_si128(reinterpret_cast<const __m128i*>(visible));
@@ -26,6 +33,13 @@ struct F64 : Portable<F64, double, 64> {
   static constexpr int block_vecs = 4;
   static constexpr __mmask8 all = 0xFF;
   static vec fma(vec a, vec b, vec c) { return _mm512_fmadd_pd(a, b, c); }
+  // One correction of x * (1 / y) by its exact remainder: a quotient that is a number comes out as
+  // that number. Where x is not finite the remainder is no number, and the product is right.
+  static vec divide(vec x, vec y, vec reciprocal) {
+    const vec q = x * reciprocal;
+    const vec corrected = fma(fma(-q, y, x), reciprocal, q);
+    return corrected == corrected ? corrected : q;
+  }
   static vec max(vec a, vec b) { return _mm512_maskz_max_pd(all, a, b); }
   static vec hide(vec x, const std::uint8_t* visible) {
     const __m128i flags = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(visible));

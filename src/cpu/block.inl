@@ -8,13 +8,16 @@ struct Block {
   typename F::vec sum[group_rows][vecs];
 };
 
-/// block.sum[r] += sum over i < steps of a[r][i] * b[i].
+/// block.sum[r] += sum over i < steps of a[r][i] * b[i]. The columns come from the second cache,
+/// six steps ahead of their use: 2 to 3 % on Emerald Rapids.
 template <class F, int vecs>
 [[gnu::always_inline]] inline void multiply(Block<F, vecs>& block, const typename F::unit* a,
                                             std::int64_t a_stride, const typename F::unit* b,
                                             std::int64_t b_stride, std::int64_t steps) {
   for (std::int64_t i = 0; i < steps; ++i, b += b_stride) {
     typename F::vec column[vecs];
+#pragma GCC unroll 4
+    for (int c = 0; c < vecs; ++c) __builtin_prefetch(b + 6 * b_stride + c * F::lanes);
 #pragma GCC unroll 4
     for (int c = 0; c < vecs; ++c) column[c] = F::load(b + c * F::lanes);
 #pragma GCC unroll 6
@@ -26,14 +29,14 @@ template <class F, int vecs>
   }
 }
 
-/// Scores of 6 rows against one packed panel. row_max, where not null, takes part in the maximum
-/// of each row, lane by lane; NaN scores are left out of it (the weights' sum will show them).
-template <class F>
+/// Scores of 6 rows against `vecs` vectors of keys of a packed panel. row_max, where not null,
+/// takes part in the maximum of each row, lane by lane; NaN scores are left out of it (the weights'
+/// sum will show them).
+template <class F, int vecs>
 void score_block(const typename F::unit* q, std::int64_t d_units, const typename F::unit* panel,
                  typename F::real* s, std::int64_t s_stride, typename F::real* row_max) {
-  constexpr int vecs = F::block_vecs;
   Block<F, vecs> block{};
-  multiply<F, vecs>(block, q, d_units, panel, vecs * F::lanes, d_units);
+  multiply<F, vecs>(block, q, d_units, panel, F::block_vecs * F::lanes, d_units);
 #pragma GCC unroll 6
   for (int r = 0; r < group_rows; ++r) {
 #pragma GCC unroll 4

@@ -10,8 +10,9 @@
 
 namespace onepass::cpu {
 
-inline constexpr int group_rows = 6;   // rows of a register block and of a mask decision
-inline constexpr int group_keys = 64;  // keys of a mask decision; a multiple of every panel
+inline constexpr int group_rows = 6;     // rows of a register block and of a mask decision
+inline constexpr int group_keys = 64;    // keys of a mask decision; a multiple of every panel
+inline constexpr int group_stride = 16;  // numbers kept for the rows of a group: whole vectors
 inline constexpr int max_tile_rows = 384;
 inline constexpr int max_tile_keys = 512;
 
@@ -35,19 +36,15 @@ struct Strided {
 
 /// Where a thread's scratch keeps what, in bytes from its start; all multiples of 64.
 struct ScratchMap {
-  std::int64_t q = 0;              // units [tile_rows][d_units]
-  std::int64_t s = 0;              // reals [tile_rows][tile_keys]; weights overwrite scores
-  std::int64_t o = 0;              // reals [tile_rows][o_stride]
-  std::int64_t row_max = 0;        // vectors [tile_rows]: lane-wise maximum of the tile's scores
-  std::int64_t row_sum = 0;        // vectors [tile_rows]: lane-wise sum of weights so far
-  std::int64_t tile_max = 0;       // reals [tile_rows]: the tile's maximum, over lanes
-  std::int64_t max_log2 = 0;       // reals [tile_rows]: maximum so far, in log2 units
-  std::int64_t used_max_log2 = 0;  // reals [tile_rows]: what the exponents subtract; finite
-  std::int64_t alpha = 0;          // reals [tile_rows]: factor of what was summed before
-  std::int64_t rows = 0;           // units: rows on their way into a packed panel
-  std::int64_t mask = 0;           // the mask's evaluator
-  std::int64_t score = 0;          // the score's evaluator
-  std::int64_t bytes = 0;          // of one thread
+  std::int64_t q = 0;         // units [tile_rows][d_units]
+  std::int64_t s = 0;         // reals [group_rows][tile_keys]; weights overwrite scores
+  std::int64_t o = 0;         // reals [tile_rows][o_stride]
+  std::int64_t row_sum = 0;   // vectors [tile_rows]: lane-wise sum of weights so far
+  std::int64_t max_log2 = 0;  // reals [groups][group_stride]: maximum so far, in log2 units
+  std::int64_t rows = 0;      // units: rows on their way into a packed panel
+  std::int64_t mask = 0;      // the mask's evaluator
+  std::int64_t score = 0;     // the score's evaluator
+  std::int64_t bytes = 0;     // of one thread
 };
 
 struct ForwardSizes {

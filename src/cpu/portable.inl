@@ -38,6 +38,8 @@ struct Portable {
   static vec max(vec a, vec b) { return a > b ? a : b; }
   static Real reduce_max(vec x) { return reduce_max(x, std::make_integer_sequence<int, lanes>()); }
   static Real reduce_add(vec x) { return reduce_add(x, std::make_integer_sequence<int, lanes>()); }
+  /// x / y, given 1 / y.
+  static vec divide(vec x, vec y, vec) { return x / y; }
   /// x where visible, else -inf.
   static vec hide(vec x, const std::uint8_t* visible) {
     typedef std::uint8_t flags __attribute__((vector_size(lanes)));

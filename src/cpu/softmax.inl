@@ -2,13 +2,13 @@
 //   m' = max(m, c max S),  alpha = 2^(m - m'),  P = 2^(c S - m'),  l' = alpha l + sum P
 // where c = |scale| log2(e). l stays one sum per lane until the row is finished.
 
-/// From the tile's maxima to the new m, what the exponents subtract, and alpha, for `rows` rows
-/// (a multiple of F::lanes, or readable up to one).
+/// From the tile's maxima of 6 rows to the new m, what the exponents subtract, and alpha; each
+/// array holds group_stride numbers.
 template <class F>
-void rescale(std::int64_t rows, typename F::real weight_log2, const typename F::real* tile_max,
+void rescale(typename F::real weight_log2, const typename F::real* tile_max,
              typename F::real* max_log2, typename F::real* used_max_log2, typename F::real* alpha) {
   const typename F::vec c = F::set1(weight_log2);
-  for (std::int64_t r = 0; r < rows; r += F::lanes) {
+  for (int r = 0; r < group_rows; r += F::lanes) {
     const typename F::vec before = F::load(max_log2 + r);
     const typename F::vec now = F::max(F::load(tile_max + r) * c, before);
     // A row that has seen no key yet subtracts 0: its scores are -inf and stay so.
@@ -19,8 +19,8 @@ void rescale(std::int64_t rows, typename F::real weight_log2, const typename F::
   }
 }
 
-/// Scores of one row, columns [begin, end) (multiples of 64), to weights in place; row_sum is the
-/// row's vector of sums.
+/// Scores of one row, columns [begin, end) (multiples of 2 * lanes), to weights in place; row_sum
+/// is the row's vector of sums.
 template <class F>
 void weigh_row(typename F::real* s, std::int64_t begin, std::int64_t end,
                typename F::real weight_log2, typename F::real used_max_log2, typename F::real alpha,

@@ -15,7 +15,7 @@ struct ForwardTile {
   int keys;
 };
 
-inline constexpr ForwardTile avx512_tile{192, 256};
+inline constexpr ForwardTile avx512_tile{192, 512};
 inline constexpr ForwardTile avx512_wide_tile{96, 256};  // d or d_v above 256
 inline constexpr ForwardTile bf16_pairs_tile{192, 512};
 inline constexpr ForwardTile avx2_tile{96, 256};
