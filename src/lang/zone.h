@@ -6,13 +6,14 @@
 
 namespace onepass::lang::intervals {
 
-/// Pairs with row in [row_lo, row_hi], col in [col_lo, col_hi] and col - row in [diff_lo, diff_hi].
-/// A system of difference bounds: whole-numbered bounds that do not contradict each other in any
-/// two or three of them have a whole-numbered solution, so `empty` is exact.
+/// Pairs with row in [row_lo, row_hi], col in [col_lo, col_hi] and col - row in [diff_lo, diff_hi]:
+/// a system of difference bounds. Such a system of whole numbers has a whole-numbered solution
+/// unless bounds that form a circle contradict each other. A zone is tight when every bound is
+/// attained by one of its pairs.
 struct Zone {
   std::int64_t row_lo, row_hi, col_lo, col_hi, diff_lo, diff_hi;
 
-  /// The rectangle of half-open ranges.
+  /// The rectangle of half-open ranges; tight.
   static Zone rectangle(std::int64_t row_begin, std::int64_t row_end, std::int64_t col_begin,
                         std::int64_t col_end) {
     return {row_begin,
@@ -29,12 +30,11 @@ struct Zone {
             std::max(diff_lo, other.diff_lo), std::min(diff_hi, other.diff_hi)};
   }
 
-  bool empty() const {
-    return row_lo > row_hi || col_lo > col_hi || diff_lo > diff_hi ||  //
-           row_lo + diff_lo > col_hi || row_hi + diff_hi < col_lo;
-  }
+  /// Exact for the meet of two tight zones: of the three bounds of a longer circle two come from
+  /// one of them, where their sum is a bound too.
+  bool empty() const { return row_lo > row_hi || col_lo > col_hi || diff_lo > diff_hi; }
 
-  /// The same pairs with every bound attained by one of them; for zones that are not empty.
+  /// The same pairs with tight bounds; for zones that are not empty.
   Zone tight() const {
     return {std::max(row_lo, col_lo - diff_hi), std::min(row_hi, col_hi - diff_lo),
             std::max(col_lo, row_lo + diff_lo), std::min(col_hi, row_hi + diff_hi),

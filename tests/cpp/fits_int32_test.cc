@@ -35,6 +35,9 @@ TEST(FitsInt32, EverySubtermCounts) {
   EXPECT_TRUE(fits("k < n", scope, {{"n", (std::int64_t{1} << 31) - 1}}));
   EXPECT_FALSE(fits("abs(n) > k", scope, {{"n", -(std::int64_t{1} << 31)}}));
   EXPECT_FALSE(fits("n // (q - k) > 0", scope, {{"n", -(std::int64_t{1} << 31)}}));
+  // The remainder is had by way of 3 * (x // 3), which may lie below x.
+  EXPECT_FALSE(fits("(q - 2147483647 - 1) % 3 > k", scope));
+  EXPECT_TRUE(fits("(q - 2147483647 + 2) % 3 > k", scope));
 }
 
 TEST(FitsInt32, PositionsAndLengths) {

@@ -87,6 +87,8 @@ class RandomMask {
         return pick(3) != 0 ? 1 : Limits::max() - pick(2);
       case 5:
         return pick(2) != 0 ? 2147483647 : -2147483648LL;
+      case 6:
+        return (std::int64_t{1} << between(40, 62)) - pick(2);
       default:
         return between(1, 40);
     }
@@ -372,6 +374,43 @@ TEST(IntervalRandom, NeverWrongAboutATile) {
   EXPECT_LT(tally.refused * 10, tally.masks);
   EXPECT_GT(tally.decided * 100, tally.uniform * 70);  // the answers are not all `partial`
   EXPECT_GT(tally.proved * 100, tally.fitting * 70);
+}
+
+TEST(IntervalRandom, NeverWrongWhereIntegersWrap) {
+  std::int64_t wrapped = 0;
+  for (const char* text : {"q * n > k", "q * n > k * n", "q * n - k * n > 0", "n + k > q",
+                           "q - n <= k - n", "abs(k - n) > q + n", "k * n // 3 == q", "-q - n < k",
+                           "min(q * n, k) < max(k * n, q)", "q * n % 5 == k * n % 5"}) {
+    for (int power = 40; power <= 64; ++power) {
+      for (std::int64_t add = -1; add <= 1; ++add) {
+        const auto n = static_cast<std::int64_t>((power == 64 ? 0u : std::uint64_t{1} << power) +
+                                                 static_cast<std::uint64_t>(add));
+        const Result<Program> mask = compile(text, Kind::mask, std::vector<Argument>{{"n", n}});
+        ASSERT_TRUE(mask.ok()) << mask.status().message;
+        Scope scope;
+        scope.s_q = 20;
+        scope.s_kv = 24;
+        scope.q_start = power % 2 == 0 ? 4 : Limits::max() - 7;
+        const VisibleCounts truth(mask.value(), scope);
+        wrapped += !truth.only_int32();
+        EXPECT_FALSE(fits_int32(mask.value(), scope) && !truth.only_int32()) << text << " n " << n;
+        const MaskReader reader(mask.value(), scope);
+        for (std::int64_t row = 0; row < 20; row += 5) {
+          for (std::int64_t col = 0; col < 24; col += 4) {
+            for (const TileRange& tile :
+                 {TileRange{row, row + 5, col, col + 4}, TileRange{row, row + 1, col, 24},
+                  TileRange{0, 20, 0, 24}}) {
+              const TileKind kind = reader.classifier.classify(tile);
+              EXPECT_TRUE(kind == TileKind::partial || kind == truth.kind(tile))
+                  << text << " n " << n << " " << line_of(scope) << " " << line_of(tile)
+                  << " is called " << name(kind);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(wrapped, 300);
 }
 
 }  // namespace
