@@ -69,8 +69,8 @@ __forceinline__ float reciprocal(float b) {
 __forceinline__ float divide_by_shared(float a, float b, float reciprocal_of_b) {
   return reciprocal_of_b != 0.0f ? a * reciprocal_of_b : __fdiv_rn(a, b);
 }
-// 1 - 2 / (e^2x + 1): absolute error about 2^-22, from two special-function instructions. The single
-// tanh instruction is off by 2^-11, too much for a logit cap of 30.
+// 1 - 2 / (e^2x + 1): absolute error about 2^-22, from two special-function instructions. The
+// single tanh instruction is off by 2^-11, too much for a logit cap of 30.
 __forceinline__ float fast_tanh(float x) {
   return 1.0f - __fdividef(2.0f, __expf(2.0f * x) + 1.0f);
 }
