@@ -81,6 +81,9 @@ TEST(CpuThreads, SeveralCallersAtOnce) {
 }
 
 TEST(CpuThreads, AForkedChildHasThreadsOfItsOwn) {
+#ifdef ONEPASS_UNDER_QEMU
+  GTEST_SKIP() << "qemu-user aborts when a forked child starts threads (plugins/core.c assertion)";
+#endif
   ASSERT_TRUE(sums_right(4, 1000));  // the parent's pool exists
   const pid_t child = fork();
   ASSERT_GE(child, 0);
