@@ -5,6 +5,19 @@
 template <class F>
 class QueryTile;
 
+/// Columns [begin, end).
+struct Run {
+  int begin, end;
+};
+
+/// visible[j] for one group of keys that starts at column `from`.
+inline void show_run(std::uint8_t* visible, Run run, int from) {
+  const int low = run.begin - from, high = run.end - from;
+  const std::uint8_t begin = low < 0 ? 0 : low < group_keys ? low : group_keys;
+  const std::uint8_t end = high < 0 ? 0 : high < group_keys ? high : group_keys;
+  for (std::uint8_t j = 0; j < group_keys; ++j) visible[j] = (j >= begin) & (j < end);
+}
+
 template <class F>
 class GroupStep {
  public:
@@ -28,7 +41,7 @@ class GroupStep {
 
   void run() {
     for (int r = 0; r < group_rows; ++r) F::store(row_max_ + r * lanes, F::set1(-F::infinity));
-    if (!find_columns()) return;
+    if (!(tile_.bounded_ ? find_bounded_columns() : find_columns())) return;
     for (int kg = begin_ / group_keys; kg < key_groups_ && kg * group_keys < end_; ++kg) {
       scores(kg);
     }
@@ -46,6 +59,8 @@ class GroupStep {
   }
 
  private:
+  /// Columns that row r sees where the mask is bounds; rows that pad the last group see none.
+  Run bounded_run(int r) const;
   bool skipped(int kg) const { return kinds_[kg] == lang::TileKind::skip; }
   /// Some of its columns may be hidden: by the mask, or because they lie beyond the last key.
   bool ragged(int kg) const {
@@ -55,6 +70,7 @@ class GroupStep {
   static int round_down(int column) { return column / granule * granule; }
   static int round_up(int column) { return round_down(column + granule - 1); }
 
+  bool find_bounded_columns();
   bool find_columns();
   void look(int kg);
   bool any_visible(int kg, int* first, int* last) const;
@@ -75,6 +91,46 @@ class GroupStep {
   alignas(64) real used_max_log2_[group_stride], alpha_[group_stride];
   alignas(64) std::uint8_t visible_[group_rows][max_tile_keys];  // of ragged key groups
 };
+
+template <class F>
+Run GroupStep<F>::bounded_run(int r) const {
+  const lang::PairBounds& bounds = tile_.bounds_;
+  const std::int64_t row = tile_.row_begin_ + first_ + r;
+  if (first_ + r >= tile_.rows_ || row < bounds.row_lo || row > bounds.row_hi) return {0, 0};
+  const std::int64_t low = row + bounds.diff_lo, high = row + bounds.diff_hi;
+  const std::int64_t begin = (low > bounds.col_lo ? low : bounds.col_lo) - key_begin_;
+  const std::int64_t end = (high < bounds.col_hi ? high : bounds.col_hi) + 1 - key_begin_;
+  return {begin > 0 ? begin < keys_ ? int(begin) : keys_ : 0,
+          end < keys_ ? end > 0 ? int(end) : 0 : keys_};
+}
+
+/// What find_columns() finds, where each row sees one run of columns: evaluates nothing.
+template <class F>
+bool GroupStep<F>::find_bounded_columns() {
+  Run runs[group_rows];
+  int full_begin = 0, full_end = keys_;  // columns that all rows see
+  begin_ = keys_;
+  end_ = 0;
+  for (int r = 0; r < group_rows; ++r) {
+    runs[r] = bounded_run(r);
+    if (runs[r].begin >= runs[r].end) runs[r] = {keys_, 0};
+    if (runs[r].begin < begin_) begin_ = runs[r].begin;
+    if (runs[r].end > end_) end_ = runs[r].end;
+    if (first_ + r >= tile_.rows_) continue;
+    if (runs[r].begin > full_begin) full_begin = runs[r].begin;
+    if (runs[r].end < full_end) full_end = runs[r].end;
+  }
+  for (int kg = begin_ / group_keys; kg * group_keys < end_; ++kg) {
+    const int from = kg * group_keys, stop = from + group_keys;
+    if (full_begin <= from && stop <= full_end) {
+      kinds_[kg] = lang::TileKind::full;
+      continue;
+    }
+    kinds_[kg] = lang::TileKind::partial;
+    for (int r = 0; r < group_rows; ++r) show_run(visible_[r] + from, runs[r], from);
+  }
+  return begin_ < end_;
+}
 
 /// Which columns take part: looks at the mask where it is undecided, and trims both ends to the
 /// first and last key that any row sees. False when there is none.

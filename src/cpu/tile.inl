@@ -33,10 +33,13 @@ class QueryTile {
   }
   void step(std::int64_t key_begin, int keys, bool full);
   std::uint64_t finish();
+  std::uint64_t groups_not_finite() const;
   void store_lse(int row, real sum);
 
   const ForwardCall& call_;
   const lang::Classifier* classifier_ = nullptr;
+  bool bounded_ = false;  // the mask is bounds_ exactly
+  lang::PairBounds bounds_{};
   Evaluator<float>* mask_ = nullptr;
   Evaluator<real>* score_ = nullptr;
   std::int64_t b_ = 0, h_ = 0, h_kv_ = 0, query_head_ = 0, row_begin_ = 0;
@@ -89,6 +92,7 @@ void QueryTile<F>::run(const lang::Classifier* classifier, Evaluator<float>* mas
   classifier_ = classifier;
   mask_ = mask;
   score_ = score;
+  bounded_ = classifier && classifier->bounds(&bounds_);
   walk();
   std::uint64_t bad = finish();
   if (!mask_ && !score_) return;
@@ -151,12 +155,13 @@ void QueryTile<F>::start_rows() {
 
 template <class F>
 void QueryTile<F>::step(std::int64_t key_begin, int keys, bool full) {
-  if (!full) {
+  if (full || bounded_) {
+    const auto kind = full ? lang::TileKind::full : lang::TileKind::partial;
+    __builtin_memset(kinds_, static_cast<int>(kind), sizeof kinds_);
+  } else {
     classify_groups(*classifier_, {row_begin_, row_begin_ + rows_}, key_begin, key_begin + keys,
                     kinds_);
     mask_->begin_keys(key_begin, keys);
-  } else {
-    __builtin_memset(kinds_, static_cast<int>(lang::TileKind::full), sizeof kinds_);
   }
   if (score_) score_->begin_keys(key_begin, keys);
   for (int group = 0; group < groups_; ++group) {
@@ -175,23 +180,35 @@ template <class F>
 std::uint64_t QueryTile<F>::finish() {
   const std::int64_t columns = call_.sizes.o_stride;
   const real kept = call_.dropout ? real(1.0 - call_.dropout->p) : real{1};
-  std::uint64_t bad = 0;
+  vec vote{};  // x * 0 is NaN for infinities and NaN
   for (int r = 0; r < rows_; ++r) {
     const real sum = F::reduce_add(F::load(row_sum_ + r * lanes));
     real* o = o_ + r * columns;
     const vec divisor = F::set1(sum == real{0} ? real{1} : sum * kept);
     const vec reciprocal = F::set1(real{1}) / divisor;
-    vec vote{};  // x * 0 is NaN for infinities and NaN
     for (std::int64_t c = 0; c < columns; c += lanes) {
       const vec x = F::divide(F::load(o + c), divisor, reciprocal);
       vote = F::fma(x, vec{}, vote);
       F::store(o + c, x);
     }
-    if (!(F::reduce_add(vote) == real{0})) bad |= std::uint64_t{1} << (r / group_rows);
     output_row(o, call_.d_v, address(call_.o, b_, row_begin_ + r, h_), call_.o.dtype, call_.o.d);
     if (call_.lse.data) store_lse(r, sum);
   }
-  return bad;
+  return F::reduce_add(vote) == real{0} ? 0 : groups_not_finite();
+}
+
+template <class F>
+std::uint64_t QueryTile<F>::groups_not_finite() const {
+  std::uint64_t groups = 0;
+  const std::int64_t columns = call_.sizes.o_stride;
+  for (int r = 0; r < rows_; ++r) {
+    vec vote{};
+    for (std::int64_t c = 0; c < columns; c += lanes) {
+      vote = F::fma(F::load(o_ + r * columns + c), vec{}, vote);
+    }
+    if (!(F::reduce_add(vote) == real{0})) groups |= std::uint64_t{1} << (r / group_rows);
+  }
+  return groups;
 }
 
 template <class F>

@@ -128,6 +128,17 @@ TileKind Analysis::classify(const TileRange& tile) const {
   return TileKind::partial;
 }
 
+// A zone without literals holds all visible pairs; where no case of the negation meets it, it holds
+// no hidden one.
+const Zone* Analysis::zone() const {
+  if (!sides_.analysed || visible_.count != 1 || visible_.at[0].literals != 0) return nullptr;
+  const Zone& zone = visible_.at[0].zone;
+  for (int i = 0; i < hidden_.count; ++i) {
+    if (!zone.meet(hidden_.at[i].zone).empty()) return nullptr;
+  }
+  return &zone;
+}
+
 bool Analysis::any_occurs(const Cases& cases, const NodeSet* needs, const Zone& tile) const {
   for (int i = 0; i < cases.count; ++i) {
     const Zone inside = tile.meet(cases.at[i].zone);

@@ -25,6 +25,8 @@ class Analysis {
  public:
   Analysis(const Program& mask, const Scope& scope, void* summaries);
   TileKind classify(const TileRange& tile) const;
+  /// The mask, where it is one zone exactly; else null.
+  const Zone* zone() const;
 
  private:
   /// Where the interval of a node comes from.

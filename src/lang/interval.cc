@@ -20,4 +20,11 @@ TileKind Classifier::classify(const TileRange& tile) const {
   return std::launder(reinterpret_cast<const Analysis*>(analysis_))->classify(tile);
 }
 
+bool Classifier::bounds(PairBounds* bounds) const {
+  const intervals::Zone* zone = std::launder(reinterpret_cast<const Analysis*>(analysis_))->zone();
+  if (zone == nullptr) return false;
+  *bounds = {zone->row_lo, zone->row_hi, zone->col_lo, zone->col_hi, zone->diff_lo, zone->diff_hi};
+  return true;
+}
+
 }  // namespace onepass::lang

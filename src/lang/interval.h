@@ -21,6 +21,11 @@ struct TileRange {
   std::int64_t row_begin, row_end, col_begin, col_end;
 };
 
+/// Pairs with row in [row_lo, row_hi], col in [col_lo, col_hi] and col - row in [diff_lo, diff_hi].
+struct PairBounds {
+  std::int64_t row_lo, row_hi, col_lo, col_hi, diff_lo, diff_hi;
+};
+
 /// Classifies tiles of one (sequence, head). Sound always; exact for causal, window, chunked,
 /// prefix, lengths and document with non-decreasing ids, at any tile.
 ///
@@ -35,6 +40,10 @@ class Classifier {
 
   /// Pairs outside of the scope's lengths do not count; a tile without any pair is `skip`.
   TileKind classify(const TileRange& tile) const;
+
+  /// True where the mask is nothing but such bounds for this scope, as causal, window and lengths
+  /// are: a pair is visible if and only if it keeps them.
+  bool bounds(PairBounds* bounds) const;
 
  private:
   static constexpr std::size_t analysis_bytes = 24 * 1024;
