@@ -4,6 +4,25 @@ inline std::byte* address(const Strided& tensor, std::int64_t b, std::int64_t s,
   return tensor.data + (b * tensor.b + s * tensor.s + h * tensor.h) * tensor.element_bytes;
 }
 
+/// Asks for a row that is needed soon: rows of one head lie too far apart for the hardware to guess
+/// the next one.
+template <bool to_write = false>
+inline void prefetch_row(const Strided& tensor, std::int64_t b, std::int64_t s, std::int64_t h,
+                         std::int64_t count) {
+  if (tensor.d != 1) return;
+  const std::byte* row = address(tensor, b, s, h);
+  for (std::int64_t i = 0; i < count * tensor.element_bytes; i += 64) {
+    __builtin_prefetch(row + i, to_write);
+  }
+}
+inline constexpr int rows_ahead = 16;
+
+/// Rows of the tensor are reals side by side.
+template <class Real>
+inline bool stored_as(const Strided& tensor) {
+  return tensor.dtype == (sizeof(Real) == 8 ? DType::float64 : DType::float32) && tensor.d == 1;
+}
+
 struct Half {
   std::uint16_t bits;
 };

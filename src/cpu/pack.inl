@@ -39,15 +39,25 @@ void pack_keys(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int
   constexpr int lanes = F::lanes, panel_keys = F::block_vecs * lanes;
   const std::int64_t width = call.sizes.d_units;
   const std::int64_t row_stride = (width + lanes - 1) / lanes * lanes;
+  const bool direct =
+      F::unit_elements == 1 && stored_as<typename F::real>(call.k) && row_stride == width;
   for (std::int64_t key = first_key; key < first_key + group_keys; key += lanes) {
+    auto* panel = reinterpret_cast<typename F::unit*>(packed) +
+                  key / panel_keys * panel_keys * width + key % panel_keys;
+    for (int r = 0; r < lanes && key + r + rows_ahead < call.s_kv; ++r) {
+      prefetch_row(call.k, b, key + r + rows_ahead, h, call.d);
+    }
+    if (direct && key + lanes <= call.s_kv) {
+      const auto* source = reinterpret_cast<const typename F::unit*>(address(call.k, b, key, h));
+      transpose_rows<F>(source, call.k.s, width, panel);
+      continue;
+    }
     for (int r = 0; r < lanes; ++r) {
       const std::int64_t count = key + r < call.s_kv ? call.d : 0;
       unit_row<F>(count ? address(call.k, b, key + r, h) : nullptr, call.k.dtype, call.k.d, count,
                   1.0, rows + r * row_stride, row_stride);
     }
-    auto* panel = reinterpret_cast<typename F::unit*>(packed);
-    transpose_rows<F>(rows, row_stride, width,
-                      panel + key / panel_keys * panel_keys * width + key % panel_keys);
+    transpose_rows<F>(rows, row_stride, width, panel);
   }
 }
 
@@ -83,6 +93,9 @@ void pack_values(const ForwardCall& call, std::int64_t b, std::int64_t h, std::i
   auto* out = reinterpret_cast<typename F::unit*>(packed);
   for (std::int64_t key = first_key; key < first_key + group_keys; key += F::unit_elements) {
     for (int e = 0; e < F::unit_elements; ++e) {
+      if (key + e + rows_ahead < call.s_kv) {
+        prefetch_row(call.v, b, key + e + rows_ahead, h, call.d_v);
+      }
       const std::int64_t count = key + e < call.s_kv ? call.d_v : 0;
       unit_row<F>(count ? address(call.v, b, key + e, h) : nullptr, call.v.dtype, call.v.d, count,
                   1.0, rows + e * columns / F::unit_elements, columns / F::unit_elements);

@@ -9,7 +9,9 @@
 namespace onepass::cpu {
 namespace {
 
-// Packed heads wait in memory for their turn: this much, and more for many threads, at least one.
+// Packed heads wait in memory for their turn, as few as keep the threads busy, so that they stay in
+// the caches; never more than this unless one head is larger.
+constexpr std::int64_t items_per_thread = 16;
 constexpr std::int64_t wave_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t wave_bytes_per_thread = std::int64_t{2} << 20;
 // Query rows of a key/value head up to which V is not worth a copy.
@@ -87,8 +89,10 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
   const std::int64_t head_bytes = std::max<std::int64_t>(
       sizes.packed_k_bytes + sizes.packed_v_bytes + sizes.scopes_per_head * sizes.scope_bytes, 1);
-  sizes.wave_heads = std::clamp<std::int64_t>(
-      (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes, 1, heads);
+  const std::int64_t head_items = std::max<std::int64_t>(p.group * sizes.row_tiles, 1);
+  const std::int64_t wanted = (items_per_thread * plan.threads + head_items - 1) / head_items;
+  const std::int64_t most = (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes;
+  sizes.wave_heads = std::clamp<std::int64_t>(std::min(wanted, most), 1, heads);
   sizes.scratch = scratch_map(p, sizes, form);
   sizes.v_offset = sizes.wave_heads * sizes.packed_k_bytes;
   sizes.scopes_offset = sizes.v_offset + sizes.wave_heads * sizes.packed_v_bytes;

@@ -33,7 +33,6 @@ class QueryTile {
   }
   void step(std::int64_t key_begin, int keys, bool full);
   std::uint64_t finish();
-  std::uint64_t groups_not_finite() const;
   void store_lse(int row, real sum);
 
   const ForwardCall& call_;
@@ -123,6 +122,9 @@ template <class F>
 void QueryTile<F>::load_queries() {
   const std::int64_t width = call_.sizes.d_units;
   for (int r = 0; r < padded_rows(); ++r) {
+    if (r + rows_ahead < rows_) {
+      prefetch_row(call_.q, b_, row_begin_ + r + rows_ahead, h_, call_.d);
+    }
     const std::int64_t count = r < rows_ ? call_.d : 0;
     unit_row<F>(count ? address(call_.q, b_, row_begin_ + r, h_) : nullptr, call_.q.dtype,
                 call_.q.d, count, call_.q_factor, q_ + r * width, width);
@@ -180,35 +182,32 @@ template <class F>
 std::uint64_t QueryTile<F>::finish() {
   const std::int64_t columns = call_.sizes.o_stride;
   const real kept = call_.dropout ? real(1.0 - call_.dropout->p) : real{1};
-  vec vote{};  // x * 0 is NaN for infinities and NaN
-  for (int r = 0; r < rows_; ++r) {
-    const real sum = F::reduce_add(F::load(row_sum_ + r * lanes));
-    real* o = o_ + r * columns;
-    const vec divisor = F::set1(sum == real{0} ? real{1} : sum * kept);
-    const vec reciprocal = F::set1(real{1}) / divisor;
-    for (std::int64_t c = 0; c < columns; c += lanes) {
-      const vec x = F::divide(F::load(o + c), divisor, reciprocal);
-      vote = F::fma(x, vec{}, vote);
-      F::store(o + c, x);
+  const bool direct = stored_as<real>(call_.o) && columns == call_.d_v;
+  std::uint64_t bad = 0;
+  for (int group = 0; group < groups_; ++group) {
+    vec vote{};  // x * 0 is NaN for infinities and NaN
+    const int end = (group + 1) * group_rows < rows_ ? (group + 1) * group_rows : rows_;
+    for (int r = group * group_rows; r < end; ++r) {
+      const real sum = F::reduce_add(F::load(row_sum_ + r * lanes));
+      const real divisor = sum == real{0} ? real{1} : sum * kept;
+      const vec l = F::set1(divisor), reciprocal = F::set1(real{1} / divisor);
+      if (r + rows_ahead < rows_) {
+        prefetch_row<true>(call_.o, b_, row_begin_ + r + rows_ahead, h_, call_.d_v);
+      }
+      std::byte* target = address(call_.o, b_, row_begin_ + r, h_);
+      real* o = o_ + r * columns;
+      real* to = direct ? reinterpret_cast<real*>(target) : o;
+      for (std::int64_t c = 0; c < columns; c += lanes) {
+        const vec x = F::divide(F::load(o + c), l, reciprocal);
+        vote = F::fma(x, vec{}, vote);
+        F::store(to + c, x);
+      }
+      if (!direct) output_row(o, call_.d_v, target, call_.o.dtype, call_.o.d);
+      if (call_.lse.data) store_lse(r, sum);
     }
-    output_row(o, call_.d_v, address(call_.o, b_, row_begin_ + r, h_), call_.o.dtype, call_.o.d);
-    if (call_.lse.data) store_lse(r, sum);
+    if (!(F::reduce_add(vote) == real{0})) bad |= std::uint64_t{1} << group;
   }
-  return F::reduce_add(vote) == real{0} ? 0 : groups_not_finite();
-}
-
-template <class F>
-std::uint64_t QueryTile<F>::groups_not_finite() const {
-  std::uint64_t groups = 0;
-  const std::int64_t columns = call_.sizes.o_stride;
-  for (int r = 0; r < rows_; ++r) {
-    vec vote{};
-    for (std::int64_t c = 0; c < columns; c += lanes) {
-      vote = F::fma(F::load(o_ + r * columns + c), vec{}, vote);
-    }
-    if (!(F::reduce_add(vote) == real{0})) groups |= std::uint64_t{1} << (r / group_rows);
-  }
-  return groups;
+  return bad;
 }
 
 template <class F>

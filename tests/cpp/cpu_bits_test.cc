@@ -24,7 +24,7 @@ TEST(CpuBits, ThreadsAndRepeatsGiveTheSame) {
         Case c{.b = 2,
                .h_q = 4,
                .h_kv = 2,
-               .s_q = 500,
+               .s_q = 200,
                .s_kv = 700,
                .d = 24,
                .d_v = 40,
