@@ -52,6 +52,24 @@ void score_block(const typename F::unit* q, std::int64_t d_units, const typename
   }
 }
 
+/// The same for a number of vectors that is known at run time.
+template <class F>
+void score_columns(int vecs, const typename F::unit* q, std::int64_t d_units,
+                   const typename F::unit* panel, typename F::real* s, std::int64_t s_stride,
+                   typename F::real* row_max) {
+  if (vecs == F::block_vecs) {
+    score_block<F, F::block_vecs>(q, d_units, panel, s, s_stride, row_max);
+  } else if (vecs == 1) {
+    score_block<F, 1>(q, d_units, panel, s, s_stride, row_max);
+  } else if constexpr (F::block_vecs == 4) {
+    if (vecs == 2) {
+      score_block<F, 2>(q, d_units, panel, s, s_stride, row_max);
+    } else {
+      score_block<F, 3>(q, d_units, panel, s, s_stride, row_max);
+    }
+  }
+}
+
 /// Adds the weights of 6 rows times `steps` units of V rows to `vecs` vectors of output columns.
 template <class F, int vecs>
 void output_block(const typename F::unit* p, std::int64_t p_stride, const typename F::unit* v,

@@ -10,14 +10,6 @@ struct Run {
   int begin, end;
 };
 
-/// visible[j] for one group of keys that starts at column `from`.
-inline void show_run(std::uint8_t* visible, Run run, int from) {
-  const int low = run.begin - from, high = run.end - from;
-  const std::uint8_t begin = low < 0 ? 0 : low < group_keys ? low : group_keys;
-  const std::uint8_t end = high < 0 ? 0 : high < group_keys ? high : group_keys;
-  for (std::uint8_t j = 0; j < group_keys; ++j) visible[j] = (j >= begin) & (j < end);
-}
-
 template <class F>
 class GroupStep {
  public:
@@ -89,7 +81,8 @@ class GroupStep {
   int begin_ = 0, end_ = 0;  // columns that some row sees, exactly where the mask was looked at
   alignas(64) real row_max_[group_rows * lanes];
   alignas(64) real used_max_log2_[group_stride], alpha_[group_stride];
-  alignas(64) std::uint8_t visible_[group_rows][max_tile_keys];  // of ragged key groups
+  Run runs_[group_rows];                                         // where the mask is bounds
+  alignas(64) std::uint8_t visible_[group_rows][max_tile_keys];  // else, of ragged key groups
 };
 
 template <class F>
@@ -107,27 +100,22 @@ Run GroupStep<F>::bounded_run(int r) const {
 /// What find_columns() finds, where each row sees one run of columns: evaluates nothing.
 template <class F>
 bool GroupStep<F>::find_bounded_columns() {
-  Run runs[group_rows];
   int full_begin = 0, full_end = keys_;  // columns that all rows see
   begin_ = keys_;
   end_ = 0;
   for (int r = 0; r < group_rows; ++r) {
-    runs[r] = bounded_run(r);
-    if (runs[r].begin >= runs[r].end) runs[r] = {keys_, 0};
-    if (runs[r].begin < begin_) begin_ = runs[r].begin;
-    if (runs[r].end > end_) end_ = runs[r].end;
+    Run& run = runs_[r] = bounded_run(r);
+    if (run.begin < run.end) {
+      if (run.begin < begin_) begin_ = run.begin;
+      if (run.end > end_) end_ = run.end;
+    }
     if (first_ + r >= tile_.rows_) continue;
-    if (runs[r].begin > full_begin) full_begin = runs[r].begin;
-    if (runs[r].end < full_end) full_end = runs[r].end;
+    if (run.begin > full_begin) full_begin = run.begin;
+    if (run.end < full_end) full_end = run.end;
   }
   for (int kg = begin_ / group_keys; kg * group_keys < end_; ++kg) {
-    const int from = kg * group_keys, stop = from + group_keys;
-    if (full_begin <= from && stop <= full_end) {
-      kinds_[kg] = lang::TileKind::full;
-      continue;
-    }
-    kinds_[kg] = lang::TileKind::partial;
-    for (int r = 0; r < group_rows; ++r) show_run(visible_[r] + from, runs[r], from);
+    const bool full = full_begin <= kg * group_keys && (kg + 1) * group_keys <= full_end;
+    kinds_[kg] = full ? lang::TileKind::full : lang::TileKind::partial;
   }
   return begin_ < end_;
 }
@@ -211,8 +199,8 @@ bool GroupStep<F>::any_visible(int kg, int* first, int* last) const {
 /// S = Q K^T for the columns of one group of keys that take part; -inf where all of it is hidden.
 template <class F>
 void GroupStep<F>::scores(int kg) {
-  const int from = kg * group_keys < begin_ ? round_down(begin_) : kg * group_keys;
-  const int stop = (kg + 1) * group_keys > end_ ? round_up(end_) : (kg + 1) * group_keys;
+  int from = kg * group_keys < begin_ ? round_down(begin_) : kg * group_keys;
+  int stop = (kg + 1) * group_keys > end_ ? round_up(end_) : (kg + 1) * group_keys;
   if (skipped(kg)) {
     for (int r = 0; r < group_rows; ++r) {
       for (int j = from; j < stop; j += lanes) F::store(s_row(r) + j, F::set1(-F::infinity));
@@ -222,16 +210,16 @@ void GroupStep<F>::scores(int kg) {
   const std::int64_t width = call_.sizes.d_units;
   const unit* q = tile_.q_ + first_ * width;
   real* row_max = tile_.score_ || ragged(kg) ? nullptr : row_max_;
-  for (int column = from; column < stop;) {
-    const int within = column % panel_keys;
-    const unit* k = tile_.k_ + (key_begin_ + column - within) * width + within;
-    if (within == 0 && stop - column >= panel_keys) {
-      score_block<F, F::block_vecs>(q, width, k, tile_.s_ + column, stride_, row_max);
-      column += panel_keys;
-    } else {
-      score_block<F, 2>(q, width, k, tile_.s_ + column, stride_, row_max);
-      column += granule;
-    }
+  // Vectors without a visible key need no product: hiding writes them.
+  if (from < begin_) from = begin_ / lanes * lanes;
+  if (stop > end_) stop = (end_ + lanes - 1) / lanes * lanes;
+  while (from < stop) {
+    const int within = from % panel_keys;
+    const int left = (stop - from) / lanes, room = F::block_vecs - within / lanes;
+    const int vecs = left < room ? left : room;
+    score_columns<F>(vecs, q, width, tile_.k_ + (key_begin_ + from - within) * width + within,
+                     tile_.s_ + from, stride_, row_max);
+    from += vecs * lanes;
   }
 }
 
@@ -271,7 +259,8 @@ void GroupStep<F>::hide_and_find_max() {
       for (int j = from; j < stop; j += lanes) {
         vec x = F::load(s + j);
         if (ragged(kg)) {
-          x = F::hide(x, visible_[r] + j);
+          x = tile_.bounded_ ? F::keep_lanes(x, runs_[r].begin - j, runs_[r].end - j)
+                             : F::hide(x, visible_[r] + j);
           F::store(s + j, x);
         }
         most = F::max(x, most);

@@ -48,6 +48,12 @@ struct Portable {
     return __builtin_convertvector(f, bits) != 0 ? x : set1(-infinity);
   }
 
+  /// x in lanes [begin, end), else -inf.
+  static vec keep_lanes(vec x, int begin, int end) {
+    const bits lane = lane_numbers(std::make_integer_sequence<int, lanes>());
+    return (lane >= begin) & (lane < end) ? x : set1(-infinity);
+  }
+
   // Operand units of the two products.
   static vec broadcast(const unit* a) { return set1(*a); }
   static vec dot(vec a, vec b, vec sum) { return Self::fma(a, b, sum); }
@@ -103,6 +109,10 @@ struct Portable {
   }
 
  private:
+  template <int... i>
+  static bits lane_numbers(std::integer_sequence<int, i...>) {
+    return bits{i...};
+  }
   // Halves folded onto each other: lane i takes lane i ^ half.
   template <int half = lanes / 2, int... i>
   static Real reduce_max(vec x, std::integer_sequence<int, i...> all) {

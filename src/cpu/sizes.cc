@@ -77,7 +77,7 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   // do not read them often enough.
   const bool readable = form.unit_elements == 1 && p.v.dtype == packed && p.v.strides[3] == 1 &&
                         sizes.o_stride == p.d_v;
-  const bool dense = p.v.strides[1] == p.d_v && p.d_v <= form.panel_keys;
+  const bool dense = p.v.strides[1] == p.d_v;
   sizes.v_in_place = readable && (dense || p.s_q * p.group <= few_queries);
   const std::int64_t keys = sizes.key_groups * group_keys;
   sizes.packed_k_bytes = round_up(keys * sizes.d_units * form.unit_bytes, 64);
