@@ -51,7 +51,7 @@ struct Portable {
   /// x in lanes [begin, end), else -inf.
   static vec keep_lanes(vec x, int begin, int end) {
     const bits lane = lane_numbers(std::make_integer_sequence<int, lanes>());
-    return (lane >= begin) & (lane < end) ? x : set1(-infinity);
+    return ((lane >= begin) & (lane < end)) ? x : set1(-infinity);
   }
 
   // Operand units of the two products.
