@@ -40,7 +40,7 @@ class Bench {
   explicit Bench(const BenchOptions& options)
       : runs_(static_cast<int>(integer_of("--runs", options.runs, 1, 1000000))),
         budget_s_(number_of("--seconds", options.seconds)),
-        threads_(static_cast<int>(integer_of("--threads", options.threads, 0, 4096))) {}
+        threads_(threads_of("--threads", options.threads)) {}
 
   BenchRow run(const std::string& text) {
     const ProblemLine line = value_of(parse_problem_line(text));

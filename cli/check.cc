@@ -35,7 +35,7 @@ std::vector<conformance::Case> chosen_cases(const std::vector<std::string>& name
 
 void check(const CheckOptions& options, int& exit_code) {
   conformance::Settings settings;
-  settings.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  settings.threads = threads_of("--threads", options.threads);
   settings.shrink = integer_of("--shrink", options.shrink, 1, 1 << 20);
   settings.seed = static_cast<std::uint32_t>(integer_of("--seed", options.seed, 0, UINT32_MAX));
   settings.count = integer_of("--count", options.count, 1, 1 << 30);

@@ -85,7 +85,7 @@ void show_model(Demo& demo, const std::string& folder, const std::string& text) 
 void run_demo(const DemoOptions& options, int& exit_code) {
   Demo demo;
   demo.folder = options.out;
-  demo.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  demo.threads = threads_of("--threads", options.threads);
   const std::string text = value_of("--text", read_file(options.text));
   std::error_code error;
   std::filesystem::create_directories(options.out, error);

@@ -25,7 +25,7 @@ struct ExplainOptions {
 void explain_line(const ExplainOptions& options) {
   const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
   const Case made = make_case(line, false);
-  const auto threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  const int threads = threads_of("--threads", options.threads);
   const Problem problem = value_of(validate(made.q, made.k, made.v, made.o, made.options));
   const Plan planned = plan(made.q, made.k, made.v, made.o, made.options, threads);
   const bool empty = problem.b == 0 || problem.h_q == 0 || problem.s_q == 0 || problem.s_kv == 0;

@@ -69,7 +69,7 @@ void generate(const GenerateOptions& options) {
       share_of("--top-p", options.top_p, 1.0),
       static_cast<std::uint64_t>(integer_of("--seed", options.seed, 0, INT64_MAX)));
   Exec exec;
-  exec.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  exec.threads = threads_of("--threads", options.threads);
 
   std::vector<std::int32_t> tokens;
   if (options.prompt.size() <= tokenizer.longest_text(steps)) {

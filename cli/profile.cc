@@ -39,7 +39,7 @@ std::string measured(std::int64_t bytes) {
 
 void profile(const ProfileOptions& options, int& exit_code) {
   const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
-  const auto threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  const int threads = threads_of("--threads", options.threads);
   const auto runs = static_cast<int>(integer_of("--runs", options.runs, 1, 10000));
   const Case made = make_case(line, true);
   const Comparison c = compare(made.q, made.k, made.v, made.o, made.options, threads, runs);

@@ -93,7 +93,7 @@ void run(const RunOptions& options) {
   attention_options.q_start = call.read_start("--q-start", options.q_start);
   attention_options.k_start = call.read_start("--k-start", options.k_start);
   Exec exec;
-  exec.threads = static_cast<int>(integer_of("--threads", options.threads, 0, 4096));
+  exec.threads = threads_of("--threads", options.threads);
 
   // Shapes that do not fit are attention's to refuse; until then o only needs memory.
   const std::int64_t o_shape[] = {q.rank > 0 ? q.shape[0] : 0, q.rank > 1 ? q.shape[1] : 0,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/problem_line.h"
+#include "onepass/exec.h"
 
 namespace onepass::cli {
 namespace {
@@ -34,6 +35,10 @@ std::int64_t integer_of(std::string_view argument, std::string_view text, std::i
   refuse(argument, text,
          "integers from " + std::to_string(smallest) + " to " + std::to_string(largest) +
              " are allowed");
+}
+
+int threads_of(std::string_view argument, std::string_view text) {
+  return static_cast<int>(integer_of(argument, text, 0, max_threads));
 }
 
 double number_of(std::string_view argument, std::string_view text) {

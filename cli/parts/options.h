@@ -26,6 +26,8 @@ void require(const Status& status);
 
 std::int64_t integer_of(std::string_view argument, std::string_view text, std::int64_t smallest,
                         std::int64_t largest);
+/// 0 to max_threads.
+int threads_of(std::string_view argument, std::string_view text);
 double number_of(std::string_view argument, std::string_view text);
 /// float64, float32, bfloat16, float16 or f64, f32, bf16, f16.
 DType float_dtype_of(std::string_view argument, std::string_view text);

@@ -60,7 +60,8 @@ struct Attention {
 ///
 /// q (b, s_q, h_q, d), k (b, s_kv, h_kv, d), v (b, s_kv, h_kv, d_v), o (b, s_q, h_q, d_v); h_q a
 /// multiple of h_kv; dtypes float64, float32, bfloat16 or float16, equal for q, k and v; o in the
-/// same dtype or float32. Any strides. Throws Error before anything is written.
+/// same dtype or, for 16-bit inputs, float32; d and d_v at most 576. Any strides. Throws Error
+/// before anything is written.
 void attention(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
                const Attention& options = {}, const Exec& exec = {});
 

@@ -133,7 +133,7 @@ bool read_flag(const std::string& argument, nb::handle object) {
 }
 
 int read_threads(nb::handle object) {
-  return object.is_none() ? 0 : read_integer<int>("threads", object, 0, 1 << 16);
+  return object.is_none() ? 0 : read_integer<int>("threads", object, 0, max_threads);
 }
 
 }  // namespace onepass::python

@@ -30,10 +30,10 @@ T value_or_throw(Result<T> result) {
 
 // Throws when ONEPASS_ISA or `threads` asks for what is not here.
 Capabilities capabilities_for(int threads) {
-  if (threads < 0) {
-    throw Error(Status::invalid("threads: " + std::to_string(threads) +
-                                "; 0 (OMP_NUM_THREADS or every core) or more is allowed; pass 0 or "
-                                "a count"));
+  if (threads < 0 || threads > max_threads) {
+    throw Error(Status::invalid("threads: " + std::to_string(threads) + "; 0 to " +
+                                std::to_string(max_threads) +
+                                " are allowed; pass 0 for OMP_NUM_THREADS or every core"));
   }
   return value_or_throw(cpu_capabilities(threads));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lang/program.h"
 #include "onepass/attention.h"
@@ -31,9 +32,10 @@ struct Problem {
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;
-  std::string definitions;  // the caller's, for line() only
-  bool has_mask = false;    // false = every key is visible
-  bool has_score = false;   // false = the logit itself
+  std::string definitions;     // the caller's, for line() only
+  std::vector<Argument> args;  // the caller's, for line() only
+  bool has_mask = false;       // false = every key is visible
+  bool has_score = false;      // false = the logit itself
   StartOf q_start, k_start;
   Dropout dropout;
 

@@ -65,26 +65,13 @@ std::string array_text(const TensorView& view) {
   return text;
 }
 
-void add_arguments(const lang::Program& program, ProblemLine& line) {
-  const auto add = [&line](const std::string& name, std::string value) {
-    const bool known = std::any_of(line.args.begin(), line.args.end(),
-                                   [&name](const LineArgument& a) { return a.name == name; });
-    if (!name.empty() && !known) line.args.push_back({name, std::move(value)});
-  };
-  for (const lang::Parameter& parameter : program.parameters) {
-    switch (parameter.type) {
-      case lang::Type::boolean:
-        add(parameter.name, parameter.integer != 0 ? "true" : "false");
-        break;
-      case lang::Type::integer:
-        add(parameter.name, std::to_string(parameter.integer));
-        break;
-      case lang::Type::real:
-        add(parameter.name, real_text(parameter.real));
-        break;
-    }
+std::string argument_text(const Argument& argument) {
+  if (const auto* truth = std::get_if<bool>(&argument.value)) return *truth ? "true" : "false";
+  if (const auto* integer = std::get_if<std::int64_t>(&argument.value)) {
+    return std::to_string(*integer);
   }
-  for (const lang::Array& array : program.arrays) add(array.name, array_text(array.view));
+  if (const auto* real = std::get_if<double>(&argument.value)) return real_text(*real);
+  return array_text(std::get<TensorView>(argument.value));
 }
 
 // Arrays are not read: a line is made before a call's memory exists.
@@ -160,8 +147,11 @@ ProblemLine line_of(const Problem& problem) {
   line.sink = problem.sink.given();
   line.lse = problem.lse.given();
   if (problem.dropout.p != 0.0) line.dropout = problem.dropout;
-  if (problem.has_mask) add_arguments(problem.mask, line);
-  if (problem.has_score) add_arguments(problem.score, line);
+  for (const Argument& argument : problem.args) {
+    const bool said = (problem.has_mask && problem.mask.names(argument.name)) ||
+                      (problem.has_score && problem.score.names(argument.name));
+    if (said) line.args.push_back({argument.name, argument_text(argument)});
+  }
   return line;
 }
 

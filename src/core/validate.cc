@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "core/check.h"
 #include "core/overlap.h"
@@ -13,6 +14,7 @@ namespace {
 
 // Positions stay far from the ends of int64, so that q - k and its like cannot overflow.
 constexpr std::int64_t largest_position = std::int64_t{1} << 60;
+constexpr std::int64_t largest_head_dim = 576;
 
 Status check_dtypes(const Problem& p) {
   for (const auto& [argument, view] : {std::pair{"q", &p.q}, {"k", &p.k}, {"v", &p.v}}) {
@@ -28,9 +30,22 @@ Status check_dtypes(const Problem& p) {
                                 "; q, k and v have one dtype; convert one of them");
     }
   }
-  const bool wide = p.dtype == DType::float64;
-  return check::dtype("o", p.o, {p.dtype, wide ? DType::float64 : DType::float32},
+  if (p.dtype == DType::float64 || p.dtype == DType::float32) {
+    return check::dtype("o", p.o, {p.dtype}, "give o the dtype of q");
+  }
+  return check::dtype("o", p.o, {p.dtype, DType::float32},
                       "give o the dtype of q or, for partial results, float32");
+}
+
+Status check_head_dims(const Problem& p) {
+  for (const auto& [argument, dim, size] :
+       {std::tuple{"q", "head dim d = ", p.d}, {"v", "head dim d_v = ", p.d_v}}) {
+    if (size <= largest_head_dim) continue;
+    return Status::invalid(std::string(argument) + ": " + dim + std::to_string(size) +
+                           "; head dims up to " + std::to_string(largest_head_dim) +
+                           " are allowed; check the order of the dims, (b, s, h, d)");
+  }
+  return {};
 }
 
 Status check_shapes(const Problem& p) {
@@ -147,26 +162,10 @@ Status check_arguments(const std::vector<Argument>& arguments) {
   return {};
 }
 
-bool reads(const lang::Program& program, std::string_view name) {
-  for (const auto& parameter : program.parameters) {
-    if (parameter.name == name) return true;
-  }
-  for (const auto& array : program.arrays) {
-    if (array.name == name) return true;
-  }
-  return false;
-}
-
-// A name that neither expression mentions is most likely a typing error. Folding may drop what an
-// expression mentions, so the texts count too.
-Status check_arguments_used(const Problem& p, const Attention& options) {
-  for (const Argument& argument : options.args) {
-    if (reads(p.mask, argument.name) || reads(p.score, argument.name)) continue;
-    const auto mentions = [&](const std::string& text) {
-      return text.find(argument.name) != std::string::npos;
-    };
-    if (mentions(options.mask) || mentions(options.score) || mentions(options.definitions))
-      continue;
+// A name that no expression says is most likely a typing error.
+Status check_arguments_used(const Problem& p) {
+  for (const Argument& argument : p.args) {
+    if (p.mask.names(argument.name) || p.score.names(argument.name)) continue;
     return Status::invalid(
         "args: '" + argument.name +
         "' is read by neither mask nor score; arguments the expressions name are "
@@ -247,6 +246,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   p.b = q.shape[0], p.s_q = q.shape[1], p.h_q = q.shape[2], p.d = q.shape[3];
   p.s_kv = k.shape[1], p.h_kv = k.shape[2], p.d_v = v.shape[3];
   if (Status s = check_dtypes(p); !s.ok()) return s;
+  if (Status s = check_head_dims(p); !s.ok()) return s;
   if (Status s = check_shapes(p); !s.ok()) return s;
   p.group = p.h_kv == 0 ? 1 : p.h_q / p.h_kv;
   if (Status s = check_outputs(p); !s.ok()) return s;
@@ -266,7 +266,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   p.k_start = k_start.value();
 
   if (Status s = check_arguments(options.args); !s.ok()) return s;
-  p.definitions = options.definitions;
+  p.definitions = options.definitions, p.args = options.args;
   Result<lang::Program> mask =
       lang::compile(options.mask, lang::Kind::mask, options.args, options.definitions);
   if (!mask.ok()) return mask.status();
@@ -279,7 +279,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
     p.score = std::move(score.value());
     p.has_score = !p.score.trivial();
   }
-  if (Status s = check_arguments_used(p, options); !s.ok()) return s;
+  if (Status s = check_arguments_used(p); !s.ok()) return s;
   return p;
 }
 

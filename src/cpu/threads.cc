@@ -12,6 +12,8 @@
 #include <system_error>
 #include <thread>
 
+#include "onepass/exec.h"
+
 extern "C" int omp_in_parallel() __attribute__((weak));
 
 namespace onepass::cpu {
@@ -104,7 +106,7 @@ int usable_threads(int requested) {
   if (requested > 0) return requested;
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     const long number = std::strtol(text, nullptr, 10);  // of a list, the outermost level
-    if (number > 0) return static_cast<int>(std::min(number, 4096L));
+    if (number > 0) return static_cast<int>(std::min<long>(number, max_threads));
   }
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return std::max(CPU_COUNT(&allowed), 1);

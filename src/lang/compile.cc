@@ -1,5 +1,7 @@
 #include "lang/compile.h"
 
+#include <algorithm>
+
 #include "lang/bind.h"
 #include "lang/words.h"
 
@@ -43,6 +45,27 @@ Status check_arguments(std::span<const Argument> arguments, const Definitions& d
   return {};
 }
 
+// The arguments that the expression or a definition of the caller's says. No definition of ours
+// does.
+std::vector<std::string> named_arguments(const Tree& tree, const Definitions& definitions,
+                                         std::span<const Argument> arguments) {
+  const auto says = [](const Tree& body, std::string_view name) {
+    return std::any_of(body.terms.begin(), body.terms.end(), [name](const Term& term) {
+      return term.text == name && (term.kind == Term::Kind::word || term.kind == Term::Kind::index);
+    });
+  };
+  std::vector<std::string> named;
+  for (const Argument& argument : arguments) {
+    bool found = says(tree, argument.name);
+    for (const auto& each : definitions.all()) {
+      found |= !each->built_in && each->parameter(argument.name) == nullptr &&
+               says(each->body, argument.name);
+    }
+    if (found) named.push_back(argument.name);
+  }
+  return named;
+}
+
 }  // namespace
 
 Result<Program> compile(std::string_view text, Kind kind, std::span<const Argument> arguments,
@@ -60,7 +83,11 @@ Result<Program> compile(std::string_view text, Kind kind, std::span<const Argume
   const bool logit = kind == Kind::score && text.empty();
   const Result<Tree> tree = parse_expression(logit ? Source{label, "s"} : source);
   if (!tree.ok()) return tree.status();
-  return Binder(source, kind, arguments, defined.value()).bind(tree.value());
+  Result<Program> program = Binder(source, kind, arguments, defined.value()).bind(tree.value());
+  if (program.ok()) {
+    program.value().named = named_arguments(tree.value(), defined.value(), arguments);
+  }
+  return program;
 }
 
 }  // namespace onepass::lang

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onepass/tensor.h"
@@ -89,11 +90,14 @@ struct Program {
   std::vector<Node> nodes;
   std::int32_t root = -1;
   std::vector<Parameter> parameters;
-  std::vector<Array> arrays;  // only those the program reads
+  std::vector<Array> arrays;       // only those the program reads
+  std::vector<std::string> named;  // arguments that text or definitions say, read or folded away
 
   const Node& top() const { return nodes[static_cast<std::size_t>(root)]; }
   /// The whole program is the constant `true` (a mask) or is just `s` (a score).
   bool trivial() const;
+  /// The text or the definitions it came with say the argument of that name.
+  bool names(std::string_view argument) const;
 };
 
 /// One (sequence, query head): everything a program sees beyond row and col.

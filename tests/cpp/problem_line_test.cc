@@ -101,9 +101,26 @@ TEST(ProblemLine, SaysWhatACallComputes) {
             start + " score=\"alibi(s, m)\" q_start=int64[b] sink=random m=float32[6]");
 }
 
+TEST(ProblemLine, SaysArgumentsThatFoldingDropped) {
+  const std::string start = "fwd f32 b=2 h=6/3 s=4/9 d=8/5";
+  EXPECT_EQ(line_of_call({.mask = "k<n", .args = {{"n", std::int64_t{1}}}}),
+            start + " mask=k<n n=1");
+  EXPECT_EQ(line_of_call({.mask = "k<n*0+q", .args = {{"n", std::int64_t{7}}}}),
+            start + " mask=k<n*0+q n=7");
+  EXPECT_EQ(line_of_call({.mask = "on&causal", .args = {{"on", true}}}),
+            start + " mask=on&causal on=true");
+  EXPECT_EQ(
+      line_of_call(
+          {.mask = "causal", .definitions = "near = q - k < n", .args = {{"n", std::int64_t{0}}}}),
+      start + " mask=causal definitions=\"near = q - k < n\" n=0");
+  // A mask that hides nothing is left out with its arguments, which would have no reader.
+  EXPECT_EQ(line_of_call({.mask = "k >= n | true", .args = {{"n", std::int64_t{5}}}}), start);
+}
+
 TEST(ProblemLine, LinesOfCallsReadBack) {
   for (const Attention& options :
        {Attention{.mask = "causal"},
+        Attention{.mask = "q - n < k", .args = {{"n", std::int64_t{1}}}},
         Attention{.mask = "q - n < k", .args = {{"n", std::int64_t{5}}}, .align = Align::top_left},
         Attention{.score = "s * b_1", .args = {{"b_1", 0.1}}, .scale = 1e-9}}) {
     const std::string text = line_of_call(options);

@@ -53,9 +53,14 @@ const std::vector<Bad> bad_calls = {
     {"QInteger", Code::type_error, "q: dtype int32", [](Call& c) { c.q.dtype = DType::int32; }},
     {"MixedDtypes", Code::type_error, "k: dtype float16",
      [](Call& c) { c.k.dtype = DType::float16; }},
-    {"OutDtype", Code::type_error, "o: dtype float64", [](Call& c) { c.o.dtype = DType::float64; }},
+    {"OutDtype", Code::type_error, "o: dtype float64; allowed: float32;",
+     [](Call& c) { c.o.dtype = DType::float64; }},
     {"BatchDiffers", invalid, "k: ", [](Call& c) { c.k.shape[0] = 1; }},
     {"HeadDimDiffers", invalid, "k: ", [](Call& c) { c.k.shape[3] = 7; }},
+    {"HeadDim577", invalid, "q: head dim d = 577",
+     [](Call& c) { c.q.shape[3] = c.k.shape[3] = 577; }},
+    {"ValueDim577", invalid, "v: head dim d_v = 577",
+     [](Call& c) { c.v.shape[3] = c.o.shape[3] = 577; }},
     {"KeysDiffer", invalid, "v: ", [](Call& c) { c.v.shape[1] = 4; }},
     {"OutShape", invalid, "o: ", [](Call& c) { c.o.shape[3] = 5; }},
     {"Heads3Over2", invalid, "k: 2 key/value heads for 3",
@@ -106,6 +111,17 @@ const std::vector<Bad> bad_calls = {
      [](Call& c) {
        c.options.args = {{"n", std::int64_t{3}}};
      }},
+    {"ArgUnusedInsideAWord", invalid, "args: 'w' is read by neither",
+     [](Call& c) {
+       c.options.mask = "window(3, 0)";
+       c.options.args = {{"w", std::int64_t{3}}};
+     }},
+    {"ArgIsOnlyAParameter", invalid, "args: 'n' is read by neither",
+     [](Call& c) {
+       c.options.mask = "near(3)";
+       c.options.definitions = "near(n) = abs(q - k) < n";
+       c.options.args = {{"n", std::int64_t{3}}};
+     }},
     {"ArgNull", invalid, "ids: null",
      [](Call& c) {
        c.options.mask = "document(ids)";
@@ -117,6 +133,7 @@ const std::vector<Bad> bad_calls = {
        c.options.args = {{"k", std::int64_t{3}}};
      }},
     {"ThreadsNegative", invalid, "threads: -1", [](Call& c) { c.exec.threads = -1; }},
+    {"ThreadsMany", invalid, "threads: 4097; 0 to 4096", [](Call& c) { c.exec.threads = 4097; }},
     {"WorkspaceSmall", invalid, "workspace: ",
      [](Call& c) {
        alignas(64) static char memory[64];
