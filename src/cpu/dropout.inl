@@ -19,7 +19,7 @@ inline void keep_row(const DropoutStream& stream, std::uint64_t threshold, std::
   }
 }
 
-/// Weights are reals, or 16-bit floats where they go in pairs; `first` and `count` in columns.
+// Weights are reals, or 16-bit floats where they go in pairs; `first` and `count` in columns.
 template <class F>
 void drop_weights(typename F::real* row, int first, int count, const std::uint8_t* keep) {
   if constexpr (F::unit_elements == 2) {

@@ -10,6 +10,9 @@
 
 namespace onepass::cpu {
 
+inline constexpr double log2_of_e = 1.4426950408889634074;
+inline constexpr double ln_of_2 = 0.69314718055994530942;
+
 inline constexpr int group_rows = 6;     // rows of a register block and of a mask decision
 inline constexpr int group_keys = 64;    // keys of a mask decision; a multiple of every panel
 inline constexpr int group_stride = 16;  // numbers kept for the rows of a group: whole vectors
@@ -36,15 +39,15 @@ struct Strided {
 
 /// Where a thread's scratch keeps what, in bytes from its start; all multiples of 64.
 struct ScratchMap {
-  std::int64_t q = 0;         // units [tile_rows][d_units]
-  std::int64_t s = 0;         // reals [group_rows][tile_keys]; weights overwrite scores
-  std::int64_t o = 0;         // reals [tile_rows][o_stride]
-  std::int64_t row_sum = 0;   // vectors [tile_rows]: lane-wise sum of weights so far
-  std::int64_t max_log2 = 0;  // reals [groups][group_stride]: maximum so far, in log2 units
-  std::int64_t rows = 0;      // units: rows on their way into a packed panel
-  std::int64_t mask = 0;      // the mask's evaluator
-  std::int64_t score = 0;     // the score's evaluator
-  std::int64_t bytes = 0;     // of one thread
+  std::int64_t q = 0;        // units [tile_rows][d_units]
+  std::int64_t s = 0;        // reals [group_rows][tile_keys]; weights overwrite scores
+  std::int64_t o = 0;        // reals [tile_rows][o_stride]
+  std::int64_t row_sum = 0;  // vectors [tile_rows]: lane-wise sum of weights so far
+  std::int64_t row_max = 0;  // reals [groups][group_stride]: largest logit so far
+  std::int64_t rows = 0;     // units: rows on their way into a packed panel
+  std::int64_t mask = 0;     // the mask's evaluator
+  std::int64_t score = 0;    // the score's evaluator
+  std::int64_t bytes = 0;    // of one thread
 };
 
 struct ForwardSizes {
@@ -69,9 +72,9 @@ struct ForwardCall {
   Strided q, k, v, o;
   Strided lse;   // d unused; data null = not asked for
   Strided sink;  // h only; data null = none
-  // Exponent of a weight: score * weight_log2 - max. The rest of the scale's sign and size is in Q.
+  // Logit of a score: score * weight_scale. The rest of the scale's sign and size is in Q.
   double q_factor = 1.0;
-  double weight_log2 = 1.0;
+  double weight_scale = 1.0;
   double score_scale = 1.0;  // product of q and k to the logit that a score expression sees
   const Problem* problem = nullptr;
   const lang::Program* mask = nullptr;   // null = every key is visible

@@ -1,5 +1,5 @@
 // The heart: one group of 6 query rows against one tile of keys, all scores in the first cache.
-//   S = Q K^T  ->  score, mask  ->  m, alpha  ->  P = 2^(c S - m)  ->  O = alpha O + P V
+//   S = Q K^T  ->  score, mask  ->  m, alpha  ->  P = e^(c S - m)  ->  O = alpha O + P V
 // Columns are keys counted from the tile's first one.
 
 template <class F>
@@ -43,8 +43,8 @@ class GroupStep {
     for (int r = 0; r < group_rows; ++r) {
       tile_max[r] = F::reduce_max(F::load(row_max_ + r * lanes));
     }
-    rescale<F>(real(call_.weight_log2), tile_max, tile_.max_log2_ + group_ * group_stride,
-               used_max_log2_, alpha_);
+    rescale<F>(real(call_.weight_scale), tile_max, tile_.row_max_ + group_ * group_stride,
+               subtrahends_);
     if (tile_.isolate_) return output_isolated();
     for (int r = 0; r < group_rows; ++r) weigh(r);
     output();
@@ -69,7 +69,7 @@ class GroupStep {
   void scores(int kg);
   void apply_score();
   void hide_and_find_max();
-  void weigh(int r);
+  void weigh(int r, std::uint8_t* left_out = nullptr);
   void output();
   void output_isolated();
 
@@ -80,7 +80,7 @@ class GroupStep {
   std::int64_t stride_, key_begin_;
   int begin_ = 0, end_ = 0;  // columns that some row sees, exactly where the mask was looked at
   alignas(64) real row_max_[group_rows * lanes];
-  alignas(64) real used_max_log2_[group_stride], alpha_[group_stride];
+  Subtrahends<F> subtrahends_;
   Run runs_[group_rows];                                         // where the mask is bounds
   alignas(64) std::uint8_t visible_[group_rows][max_tile_keys];  // else, of ragged key groups
 };
@@ -270,12 +270,19 @@ void GroupStep<F>::hide_and_find_max() {
   }
 }
 
-/// Scores of one row to weights in place.
+/// Scores of one row to weights in place; `left_out` (optional) learns which ones dropout takes.
 template <class F>
-void GroupStep<F>::weigh(int r) {
+void GroupStep<F>::weigh(int r, std::uint8_t* left_out) {
   const int from = round_down(begin_), stop = round_up(end_);
-  weigh_row<F>(s_row(r), from, stop, real(call_.weight_log2), used_max_log2_[r], alpha_[r],
-               tile_.row_sum_ + (first_ + r) * lanes);
+  real* sum = tile_.row_sum_ + (first_ + r) * lanes;
+  const real alpha = subtrahends_.alpha[r];
+  if (subtrahends_.large(r)) {
+    weigh_row<F, true>(s_row(r), from, stop, real(call_.weight_scale), subtrahends_.natural[r],
+                       alpha, sum);
+  } else {
+    weigh_row<F, false>(s_row(r), from, stop, real(call_.weight_scale * log2_of_e),
+                        subtrahends_.log2[r], alpha, sum);
+  }
   if (!call_.dropout) return;
   const Dropout& dropout = *call_.dropout;
   const int first_kept = from / group_keys * group_keys;
@@ -285,6 +292,7 @@ void GroupStep<F>::weigh(int r) {
            dropout_threshold(dropout.p), dropout.row0 + tile_.row_begin_ + first_ + r,
            dropout.col0 + key_begin_ + first_kept, count, keep);
   drop_weights<F>(s_row(r), from, stop - from, keep + (from - first_kept));
+  for (int j = from; left_out && j < stop; ++j) left_out[j] |= !keep[j - first_kept];
 }
 
 /// O = alpha O + P V over the columns that some row sees.
@@ -295,21 +303,23 @@ void GroupStep<F>::output() {
   const auto* p = reinterpret_cast<const unit*>(tile_.s_) + from / F::unit_elements;
   output_rows<F>(p, stride_ * sizeof(real) / sizeof(unit), tile_.v_,
                  (key_begin_ + from) / F::unit_elements, steps,
-                 tile_.o_ + first_ * call_.sizes.o_stride, call_.sizes.o_stride, alpha_);
+                 tile_.o_ + first_ * call_.sizes.o_stride, call_.sizes.o_stride,
+                 subtrahends_.alpha);
 }
 
 /// The slow path for rows that came out not finite: the very sums of output(), in its order,
-/// without the V rows of hidden keys (0 * NaN would be NaN).
+/// without the V rows of hidden and dropped keys (0 * NaN would be NaN), and scaled by a power of 2
+/// so that no sum of finite values overflows.
 template <class F>
 void GroupStep<F>::output_isolated() {
   const std::int64_t columns = call_.sizes.o_stride;
   const int from = begin_ / F::unit_elements * F::unit_elements;
   for (int r = 0; r < group_rows; ++r) {
     std::uint8_t hidden[max_tile_keys];
-    for (int j = round_down(begin_); j < round_up(end_); ++j) {
-      hidden[j] = s_row(r)[j] == -F::infinity;
-    }
-    weigh(r);
+    const int start = round_down(begin_), stop = round_up(end_);
+    for (int j = start; j < stop; ++j) hidden[j] = s_row(r)[j] == -F::infinity;
+    weigh(r, hidden);
+    scale_weights<F>(s_row(r), start, stop - start, tile_.headroom_);
     const auto* p = reinterpret_cast<const unit*>(s_row(r));
     for (std::int64_t panel = 0; panel < columns;) {
       const std::int64_t panel_columns = panel_vecs<F>((columns - panel) / lanes) * lanes;
@@ -318,7 +328,7 @@ void GroupStep<F>::output_isolated() {
           value_row(tile_.v_, key_begin_ / F::unit_elements, panel, panel_columns, &v_stride);
       for (std::int64_t c = 0; c < panel_columns; c += lanes) {
         real* o = tile_.o_ + (first_ + r) * columns + panel + c;
-        vec sum = F::load(o) * F::set1(alpha_[r]);
+        vec sum = F::load(o) * F::set1(subtrahends_.alpha[r]);
         for (int j = from; j < end_; j += F::unit_elements) {
           if (hidden[j] && hidden[j + F::unit_elements - 1]) continue;
           const int step = j / F::unit_elements;

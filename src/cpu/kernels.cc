@@ -24,22 +24,20 @@ Strided strided(const TensorView& view) {
           .d = view.strides[3]};
 }
 
-/// Weights are 2^(weight_log2 * score - max): weight_log2 is positive, so that the largest score
+/// Weights are e^(weight_scale * score - max): weight_scale is positive, so that the largest score
 /// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead. A score
 /// expression takes the logit in natural units.
 void split_scale(const Problem& p, ForwardCall& call) {
-  constexpr double log2_e = 1.4426950408889634074;
   if (p.has_score) {
-    call.weight_log2 = log2_e;
     call.score_scale = p.scale;
     return;
   }
-  call.weight_log2 = std::abs(p.scale) * log2_e;
+  call.weight_scale = std::abs(p.scale);
   call.q_factor = p.scale < 0 ? -1.0 : 1.0;
   const double smallest = p.dtype == DType::float64 ? DBL_MIN : FLT_MIN;
-  const double largest = p.dtype == DType::float64 ? DBL_MAX : FLT_MAX;
-  if (call.weight_log2 < smallest || call.weight_log2 > largest) {
-    call.weight_log2 = log2_e;
+  const double largest = (p.dtype == DType::float64 ? DBL_MAX : FLT_MAX) / 2;  // times log2(e)
+  if (call.weight_scale < smallest || call.weight_scale > largest) {
+    call.weight_scale = 1.0;
     call.q_factor = p.scale;
   }
 }

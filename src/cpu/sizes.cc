@@ -35,7 +35,7 @@ ScratchMap scratch_map(const Problem& p, const ForwardSizes& sizes, const Form& 
   map.s = take(std::int64_t{group_rows} * sizes.tile_keys * form.real_bytes);
   map.o = take(rows * sizes.o_stride * form.real_bytes);
   map.row_sum = take(rows * form.lanes * form.real_bytes);
-  map.max_log2 = take(rows / group_rows * group_stride * form.real_bytes);
+  map.row_max = take(rows / group_rows * group_stride * form.real_bytes);
   const std::int64_t key_rows = form.lanes * round_up(sizes.d_units, form.lanes);
   map.rows = take(std::max(key_rows, sizes.o_stride) * form.unit_bytes);
   map.mask = take(p.has_mask ? lang::evaluator_scratch_bytes(p.mask) : 0);

@@ -23,7 +23,6 @@ class QueryTile {
 
   int padded_rows() const { return groups_ * group_rows; }
   real sink() const;
-  real used_max_log2(int row) const;
 
   void walk();
   void load_queries();
@@ -44,12 +43,13 @@ class QueryTile {
   std::int64_t b_ = 0, h_ = 0, h_kv_ = 0, query_head_ = 0, row_begin_ = 0;
   int rows_ = 0, groups_ = 0;
   bool isolate_ = false;  // hidden keys' V takes no part, be it NaN
-  real first_log2_ = 0;
+  real headroom_ = 1;     // of weights: lets a sum of large values pass
+  real first_max_ = 0;
   const unit* k_ = nullptr;
   Values<unit> v_;
   // In the thread's scratch, as ScratchMap says.
   unit* q_ = nullptr;
-  real *s_ = nullptr, *o_ = nullptr, *row_sum_ = nullptr, *max_log2_ = nullptr;
+  real *s_ = nullptr, *o_ = nullptr, *row_sum_ = nullptr, *row_max_ = nullptr;
   lang::TileKind kinds_[max_tile_rows / group_rows][max_key_groups];  // of the tile at hand
 };
 
@@ -82,7 +82,7 @@ QueryTile<F>::QueryTile(const ForwardCall& call, std::int64_t item, int thread) 
   s_ = reinterpret_cast<real*>(scratch + map.s);
   o_ = reinterpret_cast<real*>(scratch + map.o);
   row_sum_ = reinterpret_cast<real*>(scratch + map.row_sum);
-  max_log2_ = reinterpret_cast<real*>(scratch + map.max_log2);
+  row_max_ = reinterpret_cast<real*>(scratch + map.row_max);
 }
 
 template <class F>
@@ -94,10 +94,11 @@ void QueryTile<F>::run(const lang::Classifier* classifier, Evaluator<float>* mas
   bounded_ = classifier && classifier->bounds(&bounds_);
   walk();
   std::uint64_t bad = finish();
-  if (!mask_ && !score_) return;
-  // A row that is not finite may have got it from keys that it does not see: its group once more,
-  // the same sums in the same order, without them.
+  if (bad == 0) return;
+  // A row that is not finite may have got it from keys that it does not see, or from a sum that
+  // overflowed: its group once more, the same sums in the same order, without them and scaled.
   isolate_ = true;
+  for (std::int64_t keys = call_.s_kv; keys > 0; keys /= 2) headroom_ /= 2;
   const std::int64_t tile_begin = row_begin_, tile_end = row_begin_ + rows_;
   for (int group = 0; bad != 0; ++group, bad >>= 1) {
     if (!(bad & 1U)) continue;
@@ -141,11 +142,11 @@ typename F::real QueryTile<F>::sink() const {
 /// The sink, where there is one, is a first key of weight 1 and value 0.
 template <class F>
 void QueryTile<F>::start_rows() {
-  first_log2_ = -F::infinity;
-  if (call_.sink.data) first_log2_ = sink() * real(1.4426950408889634074);
-  const real weight = first_log2_ == -F::infinity ? real{0} : real{1};
+  first_max_ = -F::infinity;
+  if (call_.sink.data) first_max_ = sink();
+  const real weight = first_max_ == -F::infinity ? real{0} : real{1};
   for (int i = 0; i < groups_ * group_stride; i += lanes) {
-    F::store(max_log2_ + i, F::set1(first_log2_));
+    F::store(row_max_ + i, F::set1(first_max_));
   }
   for (int r = 0; r < padded_rows(); ++r) {
     F::store(row_sum_ + r * lanes, vec{});
@@ -171,12 +172,6 @@ void QueryTile<F>::step(std::int64_t key_begin, int keys, bool full) {
   }
 }
 
-template <class F>
-typename F::real QueryTile<F>::used_max_log2(int row) const {
-  const real most = max_log2_[row / group_rows * group_stride + row % group_rows];
-  return most == -F::infinity ? real{0} : most;
-}
-
 /// o = O / l and lse of every row. Returns the groups with a row that is not finite, as a bit set.
 template <class F>
 std::uint64_t QueryTile<F>::finish() {
@@ -189,7 +184,7 @@ std::uint64_t QueryTile<F>::finish() {
     const int end = (group + 1) * group_rows < rows_ ? (group + 1) * group_rows : rows_;
     for (int r = group * group_rows; r < end; ++r) {
       const real sum = F::reduce_add(F::load(row_sum_ + r * lanes));
-      const real divisor = sum == real{0} ? real{1} : sum * kept;
+      const real divisor = sum == real{0} ? real{1} : sum * kept * headroom_;
       const vec l = F::set1(divisor), reciprocal = F::set1(real{1} / divisor);
       if (r + rows_ahead < rows_) {
         prefetch_row<true>(call_.o, b_, row_begin_ + r + rows_ahead, h_, call_.d_v);
@@ -212,10 +207,9 @@ std::uint64_t QueryTile<F>::finish() {
 
 template <class F>
 void QueryTile<F>::store_lse(int row, real sum) {
-  constexpr double ln_2 = 0.69314718055994530942;
-  const real most = used_max_log2(row);
-  real lse = real((double(most) + __builtin_log2(double(sum))) * ln_2);
+  const real most = row_max_[row / group_rows * group_stride + row % group_rows];
+  real lse = row_lse<F>(most == -F::infinity ? real{0} : most, sum);
   // Nothing but the sink was seen: its very value, not its round trip through log2.
-  if (call_.sink.data && sum == real{1} && most == first_log2_) lse = sink();
+  if (call_.sink.data && sum == real{1} && most == first_max_) lse = most;
   __builtin_memcpy(address(call_.lse, b_, row_begin_ + row, h_), &lse, sizeof lse);
 }
