@@ -52,6 +52,15 @@ struct Attention {
   std::optional<Start> q_start{};
   std::optional<Start> k_start{};
   Dropout dropout{};
+  /// Packed sequences: int32 or int64 (b + 1), from 0, not decreasing, ending at the tokens there
+  /// are. q and o are then (t_q, h_q, d) and (t_q, h_q, d_v), lse (h_q, t_q); k and v (t_kv, h_kv,
+  /// d) and (t_kv, h_kv, d_v). Either may be given without the other. Every mask, score, default
+  /// position and dropout pair sees row, col, s_q and s_kv inside its own sequence; token_q and
+  /// token_k count over the packed tensor.
+  TensorView cu_seqlens_q{}, cu_seqlens_k{};
+  /// Keys in use of each sequence, int32 or int64 (b); the rest is never read. With cu_seqlens_k or
+  /// without.
+  TensorView seqused_k{};
   /// Output: ln sum exp of the visible scores, shape (b, h_q, s_q), float32 (float64 for float64).
   TensorView lse{};
 };

@@ -18,17 +18,30 @@ struct StartOf {
   std::int64_t at(std::int64_t b) const;
 };
 
+/// An element of an int32 or int64 array of one dim.
+std::int64_t integer_at(const TensorView& array, std::int64_t i);
+
+/// Where a sequence lies: rows of q, o and lse, and rows of k and v, along the s dim of their
+/// views.
+struct Sequence {
+  std::int64_t q_row = 0, s_q = 0;
+  std::int64_t k_row = 0, s_kv = 0;
+};
+
 struct Problem {
   DType dtype = DType::float32;
   DType out_dtype = DType::float32;
   Device device;
   std::int64_t b = 0, h_q = 0, h_kv = 0, group = 1;
-  std::int64_t s_q = 0, s_kv = 0;
+  std::int64_t s_q = 0, s_kv = 0;  // the most a sequence can have: where packed, all tokens
   std::int64_t d = 0, d_v = 0;
-  TensorView q, k, v;  // (b, s, h, d)
-  TensorView o;        // (b, s_q, h_q, d_v)
-  TensorView lse;      // (b, h_q, s_q) or not given
-  TensorView sink;     // (h_q) or not given
+  // Packed tensors have b = 1 with stride 0: a sequence is a range of rows.
+  TensorView q, k, v;                     // (b, s, h, d)
+  TensorView o;                           // (b, s_q, h_q, d_v)
+  TensorView lse;                         // (b, h_q, s_q) or not given
+  TensorView cu_seqlens_q, cu_seqlens_k;  // (b + 1) where packed
+  TensorView seqused_k;                   // (b) or not given
+  TensorView sink;                        // (h_q) or not given
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;
@@ -37,8 +50,12 @@ struct Problem {
   bool has_mask = false;       // false = every key is visible
   bool has_score = false;      // false = the logit itself
   StartOf q_start, k_start;
+  bool ends_meet = false;  // q_start is s_kv - s_q of each sequence
   Dropout dropout;
 
+  /// Lengths differ by sequence and are read at run time.
+  bool varlen() const { return cu_seqlens_q.given() || cu_seqlens_k.given() || seqused_k.given(); }
+  Sequence sequence(std::int64_t batch) const;
   lang::Scope scope(std::int64_t batch, std::int64_t head) const;
   /// `fwd bf16 b=2 h=32/8 s=4096/4096 d=128 mask=causal`
   std::string line() const;

@@ -138,7 +138,9 @@ ProblemLine line_of(const Problem& problem) {
     line.scale = problem.scale;
   }
   if (problem.has_mask || problem.has_score) line.definitions = problem.definitions;
-  line.q_start = line_start(problem.q_start, problem.s_kv - problem.s_q);
+  if (!problem.ends_meet) {
+    line.q_start = line_start(problem.q_start, problem.s_kv - problem.s_q);
+  }
   line.k_start = line_start(problem.k_start, 0);
   if (line.q_start && !line.q_start->per_sequence && line.q_start->numbers.front() == 0) {
     line.align = Align::top_left;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "core/lengths.h"
 #include "core/overlap.h"
 #include "core/problem.h"
 #include "lang/compile.h"
@@ -48,21 +49,66 @@ Status check_head_dims(const Problem& p) {
   return {};
 }
 
-Status check_shapes(const Problem& p) {
-  if (Status s =
-          check::shape("k", p.k, {p.b, p.s_kv, p.h_kv, p.d}, "(b, s_kv, h_kv, d) with q's b, d");
-      !s.ok()) {
-    return s;
+// (b, rows, heads, width), or (rows, heads, width) where packed.
+struct Dims {
+  bool packed;
+  std::int64_t b, rows, heads, width;
+  std::string_view dims, packed_dims;
+};
+
+Status check_dims(std::string_view argument, const TensorView& view, const Dims& d) {
+  return d.packed ? check::shape(argument, view, {d.rows, d.heads, d.width}, d.packed_dims)
+                  : check::shape(argument, view, {d.b, d.rows, d.heads, d.width}, d.dims);
+}
+
+// The sizes of the call, from the tensors as they were given.
+Status take_sizes(const TensorView& q, const TensorView& k, const TensorView& v,
+                  const TensorView& o, const Attention& options, Problem& p) {
+  const bool packed_q = options.cu_seqlens_q.given(), packed_k = options.cu_seqlens_k.given();
+  const auto tensor = [](std::string_view argument, const TensorView& view, bool packed,
+                         std::string_view dims, std::string_view packed_dims) {
+    return check::tensor(argument, view, packed ? 3 : 4, packed ? packed_dims : dims);
+  };
+  for (const Status& s :
+       {tensor("q", q, packed_q, "(b, s_q, h_q, d)", "(t_q, h_q, d) beside cu_seqlens_q"),
+        tensor("k", k, packed_k, "(b, s_kv, h_kv, d)", "(t_kv, h_kv, d) beside cu_seqlens_k"),
+        tensor("v", v, packed_k, "(b, s_kv, h_kv, d_v)", "(t_kv, h_kv, d_v) beside cu_seqlens_k"),
+        tensor("o", o, packed_q, "(b, s_q, h_q, d_v)", "(t_q, h_q, d_v) beside cu_seqlens_q"),
+        packed_q ? check_cu_seqlens("cu_seqlens_q", options.cu_seqlens_q) : Status{},
+        packed_k ? check_cu_seqlens("cu_seqlens_k", options.cu_seqlens_k) : Status{}}) {
+    if (!s.ok()) return s;
   }
-  if (Status s = check::shape("v", p.v, {p.b, p.s_kv, p.h_kv, p.d_v},
-                              "(b, s_kv, h_kv, d_v) with q's b and k's s_kv, h_kv");
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = check::shape("o", p.o, {p.b, p.s_q, p.h_q, p.d_v},
-                              "(b, s_q, h_q, d_v) with q's b, s_q, h_q and v's d_v");
-      !s.ok()) {
-    return s;
+  p.q = packed_q ? shared_by_sequences(q) : q, p.o = packed_q ? shared_by_sequences(o) : o;
+  p.k = packed_k ? shared_by_sequences(k) : k, p.v = packed_k ? shared_by_sequences(v) : v;
+  p.cu_seqlens_q = options.cu_seqlens_q, p.cu_seqlens_k = options.cu_seqlens_k;
+  p.seqused_k = options.seqused_k;
+  p.b = packed_q ? options.cu_seqlens_q.shape[0] - 1 : q.shape[0];
+  p.s_q = p.q.shape[1], p.h_q = p.q.shape[2], p.d = p.q.shape[3];
+  p.s_kv = p.k.shape[1], p.h_kv = p.k.shape[2], p.d_v = p.v.shape[3];
+  p.dtype = q.dtype, p.out_dtype = o.dtype, p.device = q.device;
+  p.group = p.h_kv == 0 ? 1 : p.h_q / p.h_kv;
+  return {};
+}
+
+Status check_shapes(const TensorView& k, const TensorView& v, const TensorView& o,
+                    const Problem& p) {
+  const bool packed_q = p.cu_seqlens_q.given(), packed_k = p.cu_seqlens_k.given();
+  for (const Status& s :
+       {check_dims("k", k,
+                   {packed_k, p.b, p.s_kv, p.h_kv, p.d, "(b, s_kv, h_kv, d) with q's b, d",
+                    "(t_kv, h_kv, d) with q's d"}),
+        check_dims("v", v,
+                   {packed_k, p.b, p.s_kv, p.h_kv, p.d_v,
+                    "(b, s_kv, h_kv, d_v) with q's b and k's s_kv, h_kv",
+                    "(t_kv, h_kv, d_v) with k's t_kv, h_kv"}),
+        check_dims("o", o,
+                   {packed_q, p.b, p.s_q, p.h_q, p.d_v,
+                    "(b, s_q, h_q, d_v) with q's b, s_q, h_q and v's d_v",
+                    "(t_q, h_q, d_v) with q's t_q, h_q and v's d_v"}),
+        packed_k ? check::shape("cu_seqlens_k", p.cu_seqlens_k, {p.b + 1}, "(b + 1) with q's b")
+                 : Status{},
+        p.seqused_k.given() ? check_per_sequence("seqused_k", p.seqused_k, p.b) : Status{}}) {
+    if (!s.ok()) return s;
   }
   if (p.h_kv == 0 ? p.h_q != 0 : p.h_q % p.h_kv != 0) {
     return Status::invalid("k: " + std::to_string(p.h_kv) + " key/value heads for " +
@@ -72,19 +118,25 @@ Status check_shapes(const Problem& p) {
   return {};
 }
 
-Status check_outputs(const Problem& p) {
-  if (Status s = check::writable("o", p.o); !s.ok()) return s;
-  if (!p.lse.given()) return {};
-  if (Status s = check::tensor("lse", p.lse, 3, "(b, h_q, s_q)"); !s.ok()) return s;
+// lse becomes (b, h_q, s_q), with stride 0 along b where packed.
+Status take_lse(const TensorView& lse, Problem& p) {
+  if (!lse.given()) return {};
+  const bool packed = p.cu_seqlens_q.given();
+  const char* dims = packed ? "(h_q, t_q)" : "(b, h_q, s_q)";
+  if (Status s = check::tensor("lse", lse, packed ? 2 : 3, dims); !s.ok()) return s;
   if (Status s =
-          check::dtype("lse", p.lse, {p.dtype == DType::float64 ? DType::float64 : DType::float32},
+          check::dtype("lse", lse, {p.dtype == DType::float64 ? DType::float64 : DType::float32},
                        "allocate it in that dtype");
       !s.ok()) {
     return s;
   }
-  if (Status s = check::shape("lse", p.lse, {p.b, p.h_q, p.s_q}, "(b, h_q, s_q)"); !s.ok())
+  if (Status s = packed ? check::shape("lse", lse, {p.h_q, p.s_q}, dims)
+                        : check::shape("lse", lse, {p.b, p.h_q, p.s_q}, dims);
+      !s.ok()) {
     return s;
-  return check::writable("lse", p.lse);
+  }
+  p.lse = packed ? shared_by_sequences(lse) : lse;
+  return check::writable("lse", lse);
 }
 
 Status check_sink(const Problem& p) {
@@ -199,6 +251,9 @@ Status check_outputs_apart(const Problem& p) {
                                       {"k", &p.k},
                                       {"v", &p.v},
                                       {"sink", &p.sink},
+                                      {"cu_seqlens_q", &p.cu_seqlens_q},
+                                      {"cu_seqlens_k", &p.cu_seqlens_k},
+                                      {"seqused_k", &p.seqused_k},
                                       {"q_start", &p.q_start.array},
                                       {"k_start", &p.k_start.array}}) {
       if (Status s = apart(output, *written, input, *view); !s.ok()) return s;
@@ -229,6 +284,7 @@ Status validate_memory(const Problem& p) {
     }
   }
   if (Status s = check_outputs_apart(p); !s.ok()) return s;
+  if (Status s = check_lengths(p); !s.ok()) return s;
   if (Status s = check_start_values("q_start", p.q_start, p.b); !s.ok()) return s;
   return check_start_values("k_start", p.k_start, p.b);
 }
@@ -236,20 +292,13 @@ Status validate_memory(const Problem& p) {
 Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorView& v,
                          const TensorView& o, const Attention& options) {
   Problem p;
-  if (Status s = check::tensor("q", q, 4, "(b, s_q, h_q, d)"); !s.ok()) return s;
-  if (Status s = check::tensor("k", k, 4, "(b, s_kv, h_kv, d)"); !s.ok()) return s;
-  if (Status s = check::tensor("v", v, 4, "(b, s_kv, h_kv, d_v)"); !s.ok()) return s;
-  if (Status s = check::tensor("o", o, 4, "(b, s_q, h_q, d_v)"); !s.ok()) return s;
-  p.q = q, p.k = k, p.v = v, p.o = o;
-  p.lse = options.lse, p.sink = options.sink, p.dropout = options.dropout;
-  p.dtype = q.dtype, p.out_dtype = o.dtype, p.device = q.device;
-  p.b = q.shape[0], p.s_q = q.shape[1], p.h_q = q.shape[2], p.d = q.shape[3];
-  p.s_kv = k.shape[1], p.h_kv = k.shape[2], p.d_v = v.shape[3];
+  if (Status s = take_sizes(q, k, v, o, options, p); !s.ok()) return s;
+  p.sink = options.sink, p.dropout = options.dropout;
   if (Status s = check_dtypes(p); !s.ok()) return s;
   if (Status s = check_head_dims(p); !s.ok()) return s;
-  if (Status s = check_shapes(p); !s.ok()) return s;
-  p.group = p.h_kv == 0 ? 1 : p.h_q / p.h_kv;
-  if (Status s = check_outputs(p); !s.ok()) return s;
+  if (Status s = check_shapes(k, v, o, p); !s.ok()) return s;
+  if (Status s = check::writable("o", o); !s.ok()) return s;
+  if (Status s = take_lse(options.lse, p); !s.ok()) return s;
   if (Status s = check_sink(p); !s.ok()) return s;
   if (Status s = check_dropout(p.dropout); !s.ok()) return s;
 
@@ -257,8 +306,9 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   if (!scale.ok()) return scale.status();
   p.scale = scale.value();
   const bool bottom_right = options.align == Align::bottom_right;
+  p.ends_meet = bottom_right && !options.q_start && p.varlen();
   Result<StartOf> q_start =
-      start_of("q_start", options.q_start, bottom_right ? p.s_kv - p.s_q : 0, p.b);
+      start_of("q_start", options.q_start, bottom_right && !p.ends_meet ? p.s_kv - p.s_q : 0, p.b);
   if (!q_start.ok()) return q_start.status();
   p.q_start = q_start.value();
   Result<StartOf> k_start = start_of("k_start", options.k_start, 0, p.b);

@@ -74,6 +74,7 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
     return std::string("instruction set: ") + name(isa) +
            " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
   }
+  if (p.varlen()) return "lengths: packed or partly used sequences; this kernel takes whole ones";
   if (!cpu::forward_kernels(isa, p.dtype)) {
     return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
   }
