@@ -154,7 +154,10 @@ std::int32_t Binder::word(const Term& term) {
                           "; a number is expected here; index it, as in " + std::string(text) +
                           "[b, q]");
   }
-  if (const Bound* bound = parameter(text)) return bound->node;
+  if (const Bound* bound = parameter(text)) {
+    logit_reads_ += bound->reads_logit ? 1 : 0;
+    return bound->node;
+  }
   if (text == "true" || text == "false") return builder_.constant(text == "true");
   if (text == "inf") return builder_.constant(std::numeric_limits<double>::infinity());
   if (const std::optional<Name> name = find_name(text)) {
@@ -163,6 +166,7 @@ std::int32_t Binder::word(const Term& term) {
                   "\"s\" is the logit, which a mask does not see; a mask depends on "
                   "positions, lengths and arguments; use a score that is -inf where hidden");
     }
+    logit_reads_ += *name == Name::s ? 1 : 0;
     return builder_.name(*name);
   }
   if (const Argument* found = argument(text)) {
@@ -195,6 +199,7 @@ std::int32_t Binder::index(const Tree& tree, const Term& term) {
   }
   std::vector<std::int32_t> places;
   for (const std::int32_t child : term.children) {
+    const int logit_reads = logit_reads_;
     const std::int32_t place = value(tree, child);
     if (failed()) return none;
     if (builder_.type(place) != Type::integer) {
@@ -202,7 +207,8 @@ std::int32_t Binder::index(const Tree& tree, const Term& term) {
                                       spelling(builder_.type(place)) +
                                       "; indices are ints; use names such as q, k, b, h");
     }
-    if ((builder_.at(place).varies & varies_logit) != 0) {
+    // By the words: whether s would be simplified away does not matter.
+    if (logit_reads_ > logit_reads) {
       return fail(tree.at(child), "an index of " + quoted(term.text) +
                                       " depends on s; indices may use any other name");
     }
@@ -218,10 +224,12 @@ std::int32_t Binder::call(const Tree& tree, const Term& term) {
   for (const std::int32_t child : term.children) {
     const Term& given = tree.at(child);
     Bound one;
+    const int logit_reads = logit_reads_;
     if (given.kind == Term::Kind::word) one.array = array_called(given.text);
     if (one.array == nullptr) one.node = value(tree, child);
     if (failed()) return none;
     one.literal_zero = is_literal_zero(tree, child);
+    one.reads_logit = logit_reads_ > logit_reads;
     bound.push_back(one);
   }
   for (const auto& each : defined_.all()) {

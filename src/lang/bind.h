@@ -29,6 +29,7 @@ class Binder {
     std::int32_t node = -1;
     const Argument* array = nullptr;
     bool literal_zero = false;  // an error where it is a divisor
+    bool reads_logit = false;   // an error where it is part of an index
   };
   // One expansion of a definition; null stands for the caller's own text.
   struct Frame {
@@ -72,6 +73,7 @@ class Binder {
   const Frame* frame_ = nullptr;
   int depth_ = 0;
   int terms_ = 0;
+  int logit_reads_ = 0;
   std::optional<Status> error_;
 };
 
