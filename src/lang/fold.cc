@@ -41,9 +41,6 @@ std::int64_t integer_result(Op op, std::int64_t a, std::int64_t b) {
   }
 }
 
-// min and max of NaN and anything are NaN.
-double either_nan(double a, double b) { return std::isnan(a) ? a : b; }
-
 double real_result(Kind kind, Op op, double a, double b) {
   switch (op) {
     case Op::negate:
@@ -63,9 +60,9 @@ double real_result(Kind kind, Op op, double a, double b) {
     case Op::absolute:
       return std::fabs(a);
     case Op::minimum:
-      return a <= b ? a : b < a ? b : either_nan(a, b);
+      return a < b || std::isnan(a) ? a : b;  // NaN if either is; of 0 and -0 the second
     case Op::maximum:
-      return a >= b ? a : b > a ? b : either_nan(a, b);
+      return a > b || std::isnan(a) ? a : b;
     case Op::floor:
       return std::floor(a);
     case Op::square_root:
