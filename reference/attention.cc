@@ -69,7 +69,7 @@ std::vector<Attention::Logit> Attention::logits(Format format, std::int64_t b, s
 }
 
 // o = sum_j exp(s_j - m) v_j / l, l = sum_j exp(s_j - m), lse = m + ln l, m = max_j s_j. The sink
-// is one more term of l. No visible key: o = 0, lse = sink or -inf.
+// is one more term of l, all of it when it is infinite. No visible key: o = 0, lse = sink or -inf.
 Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t h,
                       std::int64_t row) const {
   const std::vector<Logit> visible = logits(sums, b, h, row);
@@ -82,7 +82,7 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
   for (const Logit& logit : visible) {
     if (logit.s > max) max = logit.s;
   }
-  double sum = sink == -infinity ? 0.0 : round_to(sums, std::exp(sink - max));
+  double sum = sink == -infinity ? 0.0 : sink == max ? 1.0 : round_to(sums, std::exp(sink - max));
   for (const Logit& logit : visible) {
     sum = round_to(sums, sum + round_to(sums, std::exp(logit.s - max)));
   }
@@ -93,8 +93,8 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
   for (const Logit& logit : visible) {
     double weight = round_to(weights, round_to(sums, std::exp(logit.s - max)) / sum);
     if (dropout.p > 0.0) {
-      weight = kept(dropout, b, h, row, logit.pair.col) ? weight / (1.0 - dropout.p) : 0.0;
-      weight = round_to(weights, weight);
+      if (!kept(dropout, b, h, row, logit.pair.col)) continue;  // left out, not multiplied by 0
+      weight = round_to(weights, weight / (1.0 - dropout.p));
     }
     for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
       double& o = result.o[static_cast<std::size_t>(i)];

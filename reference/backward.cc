@@ -65,7 +65,8 @@ class Backward {
     if (!options_.sink.empty()) {
       const auto head = static_cast<std::size_t>(h);
       const double sink = options_.sink[head];
-      if (sink != -infinity) out_.dsink[head] += std::exp(sink - forward.lse) * (dlse - delta);
+      const double p = sink == forward.lse ? 1.0 : std::exp(sink - forward.lse);
+      if (sink != -infinity) out_.dsink[head] += p * (dlse - delta);
     }
     for (const Attention::Logit& logit : visible) pair(logit, forward.lse, dlse - delta);
   }

@@ -83,10 +83,11 @@ struct Tree {
   Value value;                          // Op::number
   std::int64_t Pair::*field = nullptr;  // Op::name; null means s
   const Array* array = nullptr;         // Op::array
+  bool literal_zero = false;            // written as 0: an error where it is a divisor
 };
 
 /// Text -> tree with every definition expanded. The tree points into `arguments`.
-/// Throws std::invalid_argument. (reference/parser.cc)
+/// Throws std::invalid_argument. (reference/parse.cc)
 Tree parse(std::string_view text, Kind kind, const std::vector<Argument>& arguments,
            std::string_view definitions);
 

@@ -9,15 +9,9 @@ import difflib
 import numpy as np
 
 from ._definitions import collect
-from ._syntax import fail, parse
+from ._syntax import FUNCTIONS, INTEGER_NAMES, fail, parse
 
-INTEGER_NAMES = ("q", "k", "row", "col", "b", "h", "h_kv", "s_q", "s_kv", "token_q", "token_k")
-_RESERVED = {*INTEGER_NAMES, "s", "true", "false", "inf"}
 _TYPES = {"b": "bool", "i": "int", "f": "float"}
-_FUNCTIONS = {  # name -> number of arguments
-    **{"abs": 1, "min": 2, "max": 2, "floor": 1, "where": 3},
-    **{"exp": 1, "log": 1, "tanh": 1, "sqrt": 1},
-}
 _SCORE_ONLY = ("exp", "log", "tanh", "sqrt")
 _COMPARE = {
     "<": np.less,
@@ -34,6 +28,15 @@ class _Array:
 
     def __init__(self, data):
         self.data = data
+
+
+class _Bound:
+    """What a parameter of a definition stands for."""
+
+    def __init__(self, value, literal_zero, reads_logit):
+        self.value = value
+        self.literal_zero = literal_zero  # refused where it is a divisor
+        self.reads_logit = reads_logit  # refused where it is part of an index
 
 
 class Expression:
@@ -53,12 +56,14 @@ class Expression:
         self.where = where
         self.real = np.float32 if where == "mask" else np.float64
         self.tree = parse(text, where)
-        self.definitions = collect(definitions)
-        self.args = {name: self._argument(name, value) for name, value in (args or {}).items()}
+        self.definitions = collect(definitions, args or ())
+        self.args = {name: self._argument(value) for name, value in (args or {}).items()}
+        self.logit_reads = 0
+        self.expanding = []
+        # Every operand is evaluated, so one evaluation anywhere checks every type.
+        self(dict.fromkeys(INTEGER_NAMES, 0) | ({"s": 0.0} if where == "score" else {}))
 
-    def _argument(self, name, value):
-        if name in _RESERVED:
-            raise ValueError(f"args: {name} is a name of the language; choose another name")
+    def _argument(self, value):
         data = np.asarray(value)
         if data.dtype.kind != "b":
             data = data.astype(np.int64) if data.dtype.kind in "iu" else self._round(data)
@@ -112,7 +117,11 @@ class Expression:
         name = node[2]
         if name in scope:
             found = scope[name]
-            return self._number(found, scope) if isinstance(found, tuple) else found
+            if isinstance(found, _Bound):
+                self.logit_reads += found.reads_logit
+                return found.value
+            self.logit_reads += name == "s"
+            return found
         if name in self.definitions:
             return self._call((*node[:3], []), scope)
         known = [*scope, *self.definitions]
@@ -145,12 +154,14 @@ class Expression:
         floor = np.floor(a / b)
         return floor if op == "//" else a - b * floor
 
-    @staticmethod
-    def _is_literal_zero(node, scope):
-        """Also behind a parameter of a definition, which is bound to the literal itself."""
+    def _is_literal_zero(self, node, scope):
+        """Also behind a minus and behind a parameter of a definition."""
+        if node[0] == "unary":
+            return self._is_literal_zero(node[3], scope)
         if node[0] == "name":
-            node = scope.get(node[2])
-        return isinstance(node, tuple) and node[0] == "number" and node[2] == 0
+            bound = scope.get(node[2])
+            return isinstance(bound, _Bound) and bound.literal_zero
+        return node[0] == "number" and self._number(node, scope) == 0
 
     def _compare(self, node, scope):
         values = [self._value(operand, scope) for operand in node[3]]
@@ -177,7 +188,10 @@ class Expression:
             self._fail(node, f"{name} has {rank} dims and {len(parts)} indices")
         inside, where = np.bool_(True), []
         for part, size in zip(parts, array.data.shape):
+            reads = self.logit_reads
             index = self._typed(self._value(part, scope), "i", part)
+            if self.logit_reads > reads:
+                self._fail(part, "an index may not use s")
             if size == 1:
                 index = index * 0
             inside = inside & (0 <= index) & (index < size)
@@ -193,32 +207,44 @@ class Expression:
 
     def _call(self, node, scope):
         _, _, name, parts = node
-        values = [self._node(part, scope) for part in parts]
-        if name in _FUNCTIONS and name not in self.definitions:
+        if name in FUNCTIONS:
             return self._function(node, scope)
         if name not in self.definitions:
             self._fail(node, f'"{name}" is not a function here')
-        ranks = [value.data.ndim if isinstance(value, _Array) else 0 for value in values]
+        bound = [self._bind(part, scope) for part in parts]
+        ranks = [x.value.data.ndim if isinstance(x.value, _Array) else 0 for x in bound]
         for definition in self.definitions[name]:
             if definition.takes(ranks):
-                bound = [part if part[0] == "number" else x for part, x in zip(parts, values)]
-                inner = self.outer | dict(zip(definition.parameters, bound))
-                return self._value(definition.tree, inner)
+                return self._expand(node, definition, bound)
         self._fail(node, f"{name} takes no {len(ranks)} arguments of ranks {ranks}")
+
+    def _bind(self, part, scope):
+        reads = self.logit_reads
+        value = self._node(part, scope)
+        return _Bound(value, self._is_literal_zero(part, scope), self.logit_reads > reads)
+
+    def _expand(self, node, definition, bound):
+        if definition in self.expanding:
+            self._fail(node, f"{definition.name} uses itself")
+        self.expanding.append(definition)
+        inner = self.outer | dict(zip(definition.parameters, bound))
+        value = self._value(definition.tree, inner)
+        self.expanding.pop()
+        return value
 
     def _function(self, node, scope):
         _, _, name, parts = node
-        if len(parts) != _FUNCTIONS[name]:
-            self._fail(node, f"{name} takes {_FUNCTIONS[name]} arguments; {len(parts)} were given")
+        if len(parts) != FUNCTIONS[name]:
+            self._fail(node, f"{name} takes {FUNCTIONS[name]} arguments; {len(parts)} were given")
         if name in _SCORE_ONLY and self.where == "mask":
             self._fail(node, f"{name} is for scores; a mask may not use it")
         if name == "where":
             return self._choose(("choose", node[1], *parts), scope)
         values = self._numbers([self._value(part, scope) for part in parts], node)
         if name in ("min", "max"):
-            # One expression for both: NaN if either is NaN, the first argument at a tie.
+            # One expression for both: NaN if either is NaN, the second argument of 0 and -0.
             a, b = values
-            first = a <= b if name == "min" else a >= b
+            first = a < b if name == "min" else a > b
             return np.where(np.isnan(a) | np.isnan(b), a + b, np.where(first, a, b))
         if name == "abs":
             return np.abs(values[0])

@@ -7,8 +7,16 @@ A tree node is a tuple ``(kind, column, ...)`` with the 1-based column where it 
 
 import re
 
+INTEGER_NAMES = ("q", "k", "row", "col", "b", "h", "h_kv", "s_q", "s_kv", "token_q", "token_k")
+NAMES = (*INTEGER_NAMES, "s")
+CONSTANTS = ("true", "false", "inf")
+FUNCTIONS = {  # name -> number of arguments
+    **{"abs": 1, "min": 2, "max": 2, "floor": 1, "where": 3},
+    **{"exp": 1, "log": 1, "tanh": 1, "sqrt": 1},
+}
+_SPACE = " \t\n\r"
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+    r"[ \t\n\r]*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<op><=|>=|==|!=|//|[-+*/%<>!&|?:(),\[\]=]))",
     re.ASCII,
@@ -27,10 +35,10 @@ def fail(where, column, what):
 def tokenize(text, where):
     """List of (kind, text, column), closed by an ("end", "", column) token."""
     tokens, at = [], 0
-    while text[at:].strip():
+    while text[at:].strip(_SPACE):
         match = _TOKEN.match(text, at)
         if match is None:
-            column = at + len(text[at:]) - len(text[at:].lstrip()) + 1
+            column = at + len(text[at:]) - len(text[at:].lstrip(_SPACE)) + 1
             fail(where, column, f'"{text[column - 1]}" is not a character of the language')
         kind = match.lastgroup
         tokens.append((kind, match.group(kind), match.start(kind) + 1))
@@ -63,6 +71,12 @@ class _Parser:
     @staticmethod
     def say(kind, text):
         return "the end" if kind == "end" else f'"{text}"'
+
+    def word(self, expected):
+        kind, text, column = self.take()
+        if kind != "name":
+            fail(self.where, column, f"found {self.say(kind, text)}; {expected} was expected")
+        return text
 
     def end(self):
         kind, text, column = self.tokens[self.at]
@@ -142,12 +156,16 @@ class _Parser:
 
 
 def number(text, where, column):
-    """An int (below 2^63) or a float."""
+    """An int (below 2^63) or a float (of float64's range)."""
     if text.isdigit():
         if int(text) >= 2**63:
             fail(where, column, f"{text} does not fit 64 bits")
         return int(text)
-    return float(text)
+    value = float(text)
+    lost = value == 0 and re.search("[1-9]", re.split("[eE]", text)[0])
+    if value == float("inf") or lost:
+        fail(where, column, f"{text} does not fit float64")
+    return value
 
 
 def parse(text, where):
@@ -158,19 +176,26 @@ def parse(text, where):
     return tree
 
 
+def split_definitions(text):
+    """The definitions of a text: separated by ; or, outside brackets, by the end of a line."""
+    depth, start = 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "([") - (character in ")]")
+        if character == ";" or (character == "\n" and depth == 0):
+            yield text[start:at]
+            depth, start = 0, at + 1
+    yield text[start:]
+
+
 def parse_definition(text, where):
     """(name, parameters, tree) of ``name(a, b) = expression`` or ``name = expression``."""
     parser = _Parser(text, where)
-    kind, name, column = parser.take()
-    if kind != "name":
-        found = parser.say(kind, name)
-        fail(where, column, f"found {found}; the name of a definition was expected")
-    parameters = []
+    name, parameters = parser.word("the name of a definition"), []
     if parser.peek("("):
-        for item in parser.sequence("(", ")"):
-            if item[0] != "name":
-                fail(where, item[1], "the parameters of a definition are names")
-            parameters.append(item[2])
+        while not parameters or parser.peek(","):
+            parser.take()
+            parameters.append(parser.word("the name of a parameter"))
+        parser.expect(")")
     parser.expect("=")
     tree = parser.expression()
     parser.end()

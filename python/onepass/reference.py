@@ -52,7 +52,8 @@ def attention(
     args : dict of str to bool, int, float or array, optional
         Named arguments of the expressions.
     sink : array (h_q), optional
-        One natural-unit logit a head that joins the softmax and has no value.
+        One natural-unit logit a head that joins the softmax and has no value. +inf leaves no
+        weight to finite logits: o = 0, lse = +inf.
     dropout : float
         Probability to drop a normalised weight; see `dropout_mask`.
     seed, offset, row0, col0 : int
@@ -158,9 +159,10 @@ def attention_backward(
         q_h, k_h, v_h = q[batch, :, head], k[key_head], v[key_head]
         dout_h, dlse_h = dout[batch, :, head], np.asarray(dlse, np.float64)[batch, head]
         with np.errstate(all="ignore"):
-            names = {**names, "s": scale * (q_h @ k_h.T)}
-            s = np.broadcast_to(score(names), names["s"].shape) if score else names["s"]
-            seen = np.broadcast_to(mask(names), s.shape) & (s != -np.inf)
+            s = scale * (q_h @ k_h.T)
+            seen, names = mask(names), {**names, "s": s}
+            s = np.broadcast_to(score(names), s.shape) if score else s
+            seen = np.broadcast_to(seen, s.shape) & (s != -np.inf)
             logit = -np.inf if sink is None else float(np.asarray(sink)[head])
             p, lse = _softmax(np.where(seen, s, -np.inf), logit)
             kept = seen & keep[batch, head] if dropout else seen
@@ -170,7 +172,7 @@ def attention_backward(
             delta = np.where(seen.any(axis=1), (dout_h * o).sum(axis=1), 0.0)
             dp = np.where(kept, z * (dout_h @ v_h.T), 0.0)
             ds = np.where(seen, p * (dp + (dlse_h - delta)[:, None]), 0.0)
-            p_sink = np.exp(logit - np.where(lse == -np.inf, 0.0, lse))
+            p_sink = _sink_weight(logit, np.where(lse == -np.inf, 0.0, lse))
             dsink[head] += times(dlse_h - delta, p_sink).sum()
             if score:
                 ds, found = score.backward(names, ds)
@@ -225,9 +227,14 @@ def _softmax(s, sink):
         top = np.maximum(s.max(axis=1, initial=-np.inf), sink)
         shift = np.where(top == -np.inf, 0.0, top)
         e = np.exp(s - shift[:, None])
-        total = e.sum(axis=1) + np.exp(sink - shift)
+        total = e.sum(axis=1) + _sink_weight(sink, shift)
         lse = np.where(top == -np.inf, -np.inf, shift + np.log(total))
         return e / np.where(top == -np.inf, 1.0, total)[:, None], lse
+
+
+def _sink_weight(sink, shift):
+    """exp(sink - shift); beside an infinite sink no finite logit has weight."""
+    return np.where(sink == shift, 1.0, np.exp(sink - shift))
 
 
 def _weighted_sum(p, seen, v):

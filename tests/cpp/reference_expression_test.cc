@@ -95,6 +95,14 @@ TEST(ReferenceExpression, CallersDefinitions) {
   EXPECT_TRUE(visible("mine", at(9, 8), {}, definitions));
   EXPECT_TRUE(visible("mine", at(9, 0), {}, definitions));
   EXPECT_FALSE(visible("mine & all", at(9, 5), {}, definitions));
+  const std::string by_rank = "few(n) = k < n\nfew(n) = k < n[b]";
+  const Argument limits{"n", Array{{2}, Type::integer, {3, 9}, {}}};
+  EXPECT_TRUE(visible("few(2)", at(0, 1), {}, by_rank));
+  EXPECT_FALSE(visible("few(n)", at(0, 3), {limits}, by_rank));
+  for (const char* refused : {"causal = true", "lengths(x) = k < x", "abs = true", "f(x, x) = true",
+                              "f(x) = x; f(y) = y", "f = nobody < 1", "f(x) = x < x[b]", "f = "}) {
+    EXPECT_THROW(visible("full", {}, {}, refused), std::invalid_argument) << refused;
+  }
 }
 
 TEST(ReferenceExpression, SpecialValues) {
@@ -102,13 +110,31 @@ TEST(ReferenceExpression, SpecialValues) {
   EXPECT_TRUE(std::isnan(score("min(1.0, log(-1))")));
   EXPECT_TRUE(std::isnan(score("max(log(-1), 1.0)")));
   EXPECT_EQ(score("where(k > q, log(-1), 2)", at(0, 0)), 2.0);
-  EXPECT_FALSE(visible("0.0 / 0.0 == 0.0 / 0.0") || !visible("0.0 / 0.0 != 1.0"));
+  const std::vector<Argument> zero = {{"z", 0.0}};
+  EXPECT_FALSE(visible("z / z == z / z", {}, zero) || !visible("z / z != 1.0", {}, zero));
 }
 
 TEST(ReferenceExpression, RefusesWhatHasNoMeaning) {
-  for (const char* text : {"q", "kk <= q", "k <=", "exp(1.0) > 0.0", "s > 0.0", "q & k", "!q",
-                           "q // 0", "q % 0", "window(1)", "(k <= q", "k <= q)", "true + 1 > 0",
-                           "1 < true", "full[0]", "99999999999999999999 > k", "loop"}) {
+  for (const char* text : {"q",
+                           "kk <= q",
+                           "k <=",
+                           "exp(1.0) > 0.0",
+                           "s > 0.0",
+                           "q & k",
+                           "!q",
+                           "q // 0",
+                           "q % 0",
+                           "q / 0.0 < 1",
+                           "chunked(-0)",
+                           "causal()",
+                           "window(1)",
+                           "(k <= q",
+                           "k <= q)",
+                           "true + 1 > 0",
+                           "1 < true",
+                           "full[0]",
+                           "99999999999999999999 > k",
+                           "loop"}) {
     EXPECT_THROW(visible(text, {}, {}, "loop = loop"), std::invalid_argument) << text;
   }
   const Argument array{"m", Array{{2}, Type::real, {}, {1, 2}}};

@@ -222,3 +222,18 @@ def test_sink_of_an_empty_row(backward):
     dlse, sink = np.arange(6.0).reshape(1, 2, 3), np.array([0.5, -np.inf])
     found = backward(np.ones(v[:, :3].shape), q, k, v, dlse, mask="row > 2", sink=sink)
     assert_array_equal(found[3], [0 + 1 + 2, 0])
+
+
+def test_an_infinite_sink_takes_the_whole_gradient_of_lse(backward):
+    q = np.arange(24.0).reshape(1, 6, 2, 2)
+    dlse = np.arange(12.0).reshape(1, 2, 6)
+    dq, dk, dv, dsink, _ = backward(q, q, q, q, dlse=dlse, sink=np.array([np.inf, 0.5]))
+    for gradient in (dq, dk, dv):
+        assert (gradient[:, :, 0] == 0).all() and np.isfinite(gradient).all()
+    assert dsink[0] == dlse[0, 0].sum()
+
+
+def test_a_mask_has_no_s(backward):
+    q = np.ones((1, 2, 1, 1))
+    with pytest.raises(ValueError):
+        backward(q, q, q, q, mask="s > 0")
