@@ -14,6 +14,7 @@
 #include "cli/parts/case.h"
 #include "cli/parts/line_help.h"
 #include "cli/parts/options.h"
+#include "cli/parts/print.h"
 #include "cli/parts/suites.h"
 #include "cli/parts/visible.h"
 #include "cli/verbs.h"
@@ -39,7 +40,7 @@ class Bench {
  public:
   explicit Bench(const BenchOptions& options)
       : runs_(static_cast<int>(integer_of("--runs", options.runs, 1, 1000000))),
-        budget_s_(number_of("--seconds", options.seconds)),
+        budget_s_(number_of("--seconds", options.seconds, 0.0, 1e6)),
         threads_(threads_of("--threads", options.threads)) {}
 
   BenchRow run(const std::string& text) {
@@ -93,8 +94,7 @@ void bench(const BenchOptions& options, int& exit_code) {
     std::fprintf(stderr, "[%zu/%zu] %s\n", ++done, lines.size(), line.c_str());
     const BenchRow row = measured.run(line);
     if (done == 1) std::fputs(head_of(format).c_str(), stdout);
-    std::fputs(to_text(row, format).c_str(), stdout);
-    std::fflush(stdout);
+    print(to_text(row, format));
     if (row.right) continue;
     std::fprintf(stderr, "onepass: wrong answer, error %.3g: %s\n", row.error, row.line.c_str());
     exit_code = 1;

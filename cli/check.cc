@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/parts/options.h"
+#include "cli/parts/print.h"
 #include "cli/verbs.h"
 #include "conformance/case.h"
 
@@ -51,7 +52,7 @@ void check(const CheckOptions& options, int& exit_code) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::printf("%s  %-30s %7.2f s  %s\n", outcome.passed ? "pass" : "FAIL", one.name,
                 seconds.count(), outcome.detail.c_str());
-    std::fflush(stdout);
+    flush_stdout();
     passed += outcome.passed;
   }
   const int failed = static_cast<int>(chosen.size()) - passed;

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "cli/parts/comparison.h"
 #include "cli/parts/file.h"
 #include "cli/parts/options.h"
+#include "cli/parts/outputs.h"
 #include "cli/parts/text_input.h"
 #include "cli/parts/tile_map.h"
 #include "cli/verbs.h"
@@ -34,6 +34,11 @@ struct Demo {
   int threads = 0;
   int pictures = 0;
   bool right = true;
+  Outputs outputs;
+
+  std::string picture_path(int number) const {
+    return folder + "/tiles" + std::to_string(number) + ".svg";
+  }
 
   void show(const std::string& input, const TensorView& q, const TensorView& k, const TensorView& v,
             const Attention& options) {
@@ -41,10 +46,9 @@ struct Demo {
     const Comparison c = compare(q, k, v, o.view, options, threads, runs);
     const Answer answer = check_answer(q, k, v, o.view, options, compared_rows);
     right = right && answer.right();
-    const std::string picture = folder + "/tiles" + std::to_string(++pictures) + ".svg";
+    const std::string picture = picture_path(++pictures);
     const Problem problem = value_of(validate(q, k, v, o.view, options));
-    require(
-        write_file(picture, to_svg(map_tiles(problem, c.plan.tile, 0, 0), c.plan.problem_line)));
+    outputs.put(picture, to_svg(map_tiles(problem, c.plan.tile, 0, 0), c.plan.problem_line));
     std::printf("%s\n  %s\n", input.c_str(), c.plan.problem_line.c_str());
     std::printf("  error to float64    %.1e in %lld rows (allowed %.1e)\n", answer.error,
                 static_cast<long long>(answer.rows), answer.allowed);
@@ -87,8 +91,10 @@ void run_demo(const DemoOptions& options, int& exit_code) {
   demo.folder = options.out;
   demo.threads = threads_of("--threads", options.threads);
   const std::string text = value_of("--text", read_file(options.text));
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
+  make_folder("--out", options.out);
+  demo.outputs.reads("--text", options.text);
+  const int pictures = options.model.empty() ? 2 : 3;
+  for (int i = 1; i <= pictures; ++i) demo.outputs.claim("--out", demo.picture_path(i));
   std::printf("Text: %s\n\n", options.text.c_str());
   if (!options.model.empty()) {
     show_model(demo, options.model, text);
@@ -99,6 +105,7 @@ void run_demo(const DemoOptions& options, int& exit_code) {
   demo.show(
       "The same, each paragraph by itself", input.q.view, input.k.view, input.v.view,
       {.mask = "causal & document(paragraph)", .args = {{"paragraph", input.paragraph.view}}});
+  demo.outputs.commit();
   if (!demo.right) exit_code = 1;
 }
 

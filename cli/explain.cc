@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "cli/parts/case.h"
-#include "cli/parts/file.h"
 #include "cli/parts/line_help.h"
+#include "cli/parts/memory.h"
 #include "cli/parts/options.h"
+#include "cli/parts/outputs.h"
 #include "cli/parts/tile_map.h"
 #include "cli/verbs.h"
 #include "core/problem.h"
@@ -32,15 +33,16 @@ void explain_line(const ExplainOptions& options) {
   const std::int64_t sequence =
       empty ? 0 : integer_of("--sequence", options.sequence, 0, problem.b - 1);
   const std::int64_t head = empty ? 0 : integer_of("--head", options.head, 0, problem.h_q - 1);
+  require_memory("q, k, v, o and workspace of this call",
+                 tensor_bytes(line) + static_cast<double>(planned.workspace_bytes));
+  Outputs outputs;
+  if (!options.svg.empty()) outputs.claim("--svg", options.svg);
   std::fputs(explain(planned).c_str(), stdout);
-  if (empty) {
-    std::fputs("tiles      none: a size is 0\n", stdout);
-    return;
-  }
-  const TileMap map = map_tiles(problem, planned.tile, sequence, head);
+  const TileMap map = empty ? TileMap{} : map_tiles(problem, planned.tile, sequence, head);
   std::fputs(to_text(map).c_str(), stdout);
   if (options.svg.empty()) return;
-  require(write_file(options.svg, to_svg(map, planned.problem_line)));
+  outputs.put(options.svg, to_svg(map, planned.problem_line));
+  outputs.commit();
   std::fprintf(stderr, "%s: the tile map of sequence %lld, head %lld\n", options.svg.c_str(),
                static_cast<long long>(sequence), static_cast<long long>(head));
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,8 @@
 #include "cli/llama/tokenizer.h"
 #include "cli/parts/npy.h"
 #include "cli/parts/options.h"
+#include "cli/parts/outputs.h"
+#include "cli/parts/print.h"
 #include "cli/verbs.h"
 
 namespace onepass::cli {
@@ -24,13 +25,6 @@ struct GenerateOptions {
   std::string prefill = "all";
 };
 
-double share_of(const std::string& flag, const std::string& text, double largest) {
-  const double number = number_of(flag, text);
-  if (number >= 0.0 && number <= largest) return number;
-  throw Error(Status::invalid(flag + ": " + text + "; numbers from 0 to " +
-                              std::to_string(largest) + " are allowed; write one of these"));
-}
-
 bool prefill_in_one_call(const std::string& text) {
   if (text == "all" || text == "one") return text == "all";
   throw Error(Status::invalid("--prefill: \"" + text +
@@ -38,24 +32,31 @@ bool prefill_in_one_call(const std::string& text) {
                               "write one of these"));
 }
 
-void dump(const llama::Model& model, std::int64_t layers, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const llama::Trace trace = model.trace(layer);
-    const std::string start = folder + "/layer" + std::to_string(layer) + "_";
-    require(write_npy(start + "q.npy", trace.q));
-    require(write_npy(start + "k.npy", trace.k));
-    require(write_npy(start + "v.npy", trace.v));
-    require(write_npy(start + "o.npy", trace.o));
-  }
-  std::fprintf(stderr, "%s: q, k, v and o of %lld layers, %lld positions\n", folder.c_str(),
-               static_cast<long long>(layers), static_cast<long long>(model.position()));
+std::string dump_path(const std::string& folder, std::int64_t layer, char name) {
+  return folder + "/layer" + std::to_string(layer) + "_" + name + ".npy";
 }
 
-void print(const std::string& piece) {
-  std::fwrite(piece.data(), 1, piece.size(), stdout);
-  std::fflush(stdout);
+void claim_dump(Outputs& outputs, std::int64_t layers, const std::string& folder) {
+  make_folder("--dump-qkv", folder);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (const char name : {'q', 'k', 'v', 'o'}) {
+      outputs.claim("--dump-qkv", dump_path(folder, layer, name));
+    }
+  }
+}
+
+void dump(Outputs& outputs, const llama::Model& model, std::int64_t layers,
+          const std::string& folder) {
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const llama::Trace trace = model.trace(layer);
+    outputs.put(dump_path(folder, layer, 'q'), npy_bytes(trace.q));
+    outputs.put(dump_path(folder, layer, 'k'), npy_bytes(trace.k));
+    outputs.put(dump_path(folder, layer, 'v'), npy_bytes(trace.v));
+    outputs.put(dump_path(folder, layer, 'o'), npy_bytes(trace.o));
+  }
+  outputs.commit();
+  std::fprintf(stderr, "%s: q, k, v and o of %lld layers, %lld positions\n", folder.c_str(),
+               static_cast<long long>(layers), static_cast<long long>(model.position()));
 }
 
 void generate(const GenerateOptions& options) {
@@ -64,10 +65,9 @@ void generate(const GenerateOptions& options) {
   const auto tokenizer = value_of(
       "--tokenizer", llama::Tokenizer::read(options.tokenizer, checkpoint.shape.vocabulary));
   const std::int64_t steps = integer_of("--steps", options.steps, 1, checkpoint.shape.context);
-  llama::Sampler sampler(
-      share_of("--temperature", options.temperature, 100.0),
-      share_of("--top-p", options.top_p, 1.0),
-      static_cast<std::uint64_t>(integer_of("--seed", options.seed, 0, INT64_MAX)));
+  llama::Sampler sampler(number_of("--temperature", options.temperature, 0.0, 100.0),
+                         number_of("--top-p", options.top_p, 0.0, 1.0),
+                         seed_of("--seed", options.seed));
   Exec exec;
   exec.threads = threads_of("--threads", options.threads);
 
@@ -80,7 +80,12 @@ void generate(const GenerateOptions& options) {
                                 " bytes; at most " + std::to_string(steps) +
                                 " tokens (--steps) are allowed; shorten it or raise --steps"));
   }
-  llama::Model model(checkpoint, steps, !options.dump_folder.empty(), exec);
+  Outputs outputs;
+  outputs.reads("--model", options.model);
+  outputs.reads("--tokenizer", options.tokenizer);
+  const bool dumps = !options.dump_folder.empty();
+  if (dumps) claim_dump(outputs, checkpoint.shape.layers, options.dump_folder);
+  llama::Model model(checkpoint, steps, dumps, exec);
   for (std::size_t i = 1; i < tokens.size(); ++i) print(tokenizer.decode(tokens[i - 1], tokens[i]));
   const auto start = std::chrono::steady_clock::now();
   // Every step runs one position: the prompt's, then one for each token that was chosen.
@@ -102,7 +107,7 @@ void generate(const GenerateOptions& options) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::fprintf(stderr, "%lld positions, %.0f a second\n", static_cast<long long>(model.position()),
                static_cast<double>(model.position()) / seconds.count());
-  if (!options.dump_folder.empty()) dump(model, checkpoint.shape.layers, options.dump_folder);
+  if (dumps) dump(outputs, model, checkpoint.shape.layers, options.dump_folder);
 }
 
 }  // namespace

@@ -3,14 +3,16 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "cli/parts/block_order.h"
-#include "cli/parts/file.h"
+#include "cli/parts/error.h"
 #include "cli/parts/options.h"
+#include "cli/parts/outputs.h"
 #include "cli/verbs.h"
 #include "reference/attention.h"
 #include "reference/teaching.h"
@@ -45,9 +47,10 @@ Lesson lesson_of(const LearnOptions& options) {
   const std::int64_t rows =
       std::max<std::int64_t>(fast_floats / (4 * std::max(lesson.d, lesson.d_v)), 1);
   lesson.block_q = lesson.block_k = size("--block", options.block, rows);
-  lesson.scale =
-      static_cast<float>(options.scale.empty() ? 1.0 / std::sqrt(static_cast<double>(lesson.d))
-                                               : number_of("--scale", options.scale));
+  constexpr double largest = std::numeric_limits<float>::max();
+  lesson.scale = static_cast<float>(options.scale.empty()
+                                        ? 1.0 / std::sqrt(static_cast<double>(lesson.d))
+                                        : number_of("--scale", options.scale, -largest, largest));
   lesson.causal = options.causal;
   const std::int64_t pairs = lesson.heads * lesson.s_q * lesson.s_kv;
   if (pairs > (std::int64_t{1} << 28)) {
@@ -91,7 +94,7 @@ reference::Result right_answer(const Lesson& l, const Data& data) {
 double largest_error(const std::vector<float>& o, const reference::Result& right) {
   double worst = 0.0;
   for (std::size_t i = 0; i < o.size(); ++i) {
-    worst = std::max(worst, std::abs(o[i] - right.o.data[i]));
+    worst = larger_error(worst, error_of(o[i], right.o.data[i]));
   }
   return worst;
 }
@@ -147,6 +150,8 @@ std::string megabytes_moved(const Work& work) {
 void learn(const LearnOptions& options, int& exit_code) {
   const Lesson lesson = lesson_of(options);
   const auto seed = integer_of("--seed", options.seed, 0, INT32_MAX);
+  Outputs outputs;
+  if (!options.svg.empty()) outputs.claim("--svg", options.svg);
   const Data data = normal_data(lesson, static_cast<unsigned>(seed));
   const reference::Result right = right_answer(lesson, data);
   std::vector<Lecture> lectures;
@@ -154,7 +159,9 @@ void learn(const LearnOptions& options, int& exit_code) {
   for (const Version& version : versions) {
     lectures.push_back(version.run(lesson, data.q.data(), data.k.data(), data.v.data()));
     errors.push_back(largest_error(lectures.back().o, right));
-    if (!(lectures.back().work == version.predict(lesson))) exit_code = 1;
+    if (!(lectures.back().work == version.predict(lesson)) || std::isnan(errors.back())) {
+      exit_code = 1;
+    }
   }
   std::printf(
       "%lld heads, %lld queries, %lld keys, d %lld, d_v %lld, %s; blocks of %lld rows; "
@@ -169,13 +176,14 @@ void learn(const LearnOptions& options, int& exit_code) {
       "vectors a step, v2 one\n");
   if (options.svg.empty()) return;
   const auto blocks = [](std::int64_t s, std::int64_t block) { return (s + block - 1) / block; };
-  require(write_file(
+  outputs.put(
       options.svg,
       draw_block_order({{"FlashAttention v1: keys outside, queries inside",
                          megabytes_moved(lectures[1].work), lectures[1].order},
                         {"FlashAttention v2: queries outside, keys inside",
                          megabytes_moved(lectures[2].work), lectures[2].order}},
-                       blocks(lesson.s_q, lesson.block_q), blocks(lesson.s_kv, lesson.block_k))));
+                       blocks(lesson.s_q, lesson.block_q), blocks(lesson.s_kv, lesson.block_k)));
+  outputs.commit();
   std::fprintf(stderr, "onepass: block order drawn to %s\n", options.svg.c_str());
 }
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "cli/parts/print.h"
 #include "cli/verbs.h"
 #include "onepass/onepass.h"
 
@@ -33,10 +34,41 @@ int say(const std::string& message, int exit_code) {
   return exit_code;
 }
 
+// What was printed must have arrived.
+int finish(int exit_code) {
+  try {
+    flush_stdout();
+    return exit_code;
+  } catch (const Error& error) {
+    return say(error.what(), failed);
+  }
+}
+
+// Options left empty by a script whose variable is not set. Some texts may be empty.
+void refuse_empty_options(CLI::App& verb) {
+  const CLI::Validator filled(
+      [](const std::string& value) {
+        return value.empty() ? std::string("\"\"; a value is allowed; write one or leave it out")
+                             : "";
+      },
+      "");
+  for (CLI::Option* option : verb.get_options()) {
+    const std::string name = option->get_name();
+    const bool may_be_empty = option->get_positional() || name == "--mask" || name == "--score" ||
+                              name == "--definitions" || name == "--prompt";
+    if (!may_be_empty) option->check(filled);
+  }
+}
+
 // Help and version go to stdout; everything else is one message of the form
 // `argument: what was found; what is allowed; what to try`.
 int report(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
+  if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    app.exit(error);
+    return finish(0);
+  }
+  // Ours, and in full already.
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return say(error.what(), usage);
   const auto chosen = app.get_subcommands();
   const std::string verb = chosen.empty() ? "" : " " + chosen.front()->get_name();
   std::string found = error.what();
@@ -71,7 +103,10 @@ int run(int argc, char** argv) {
   add_learn(app, exit_code);
   add_demo(app, exit_code);
   add_check(app, exit_code);
-  for (CLI::App* verb : app.get_subcommands({})) verb->group("Verbs");
+  for (CLI::App* verb : app.get_subcommands({})) {
+    verb->group("Verbs");
+    refuse_empty_options(*verb);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -86,11 +121,7 @@ int run(int argc, char** argv) {
                    "; a call that runs through is expected; report this one with its command line",
                failed);
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return say("stdout: cannot be written; an open pipe or a disk with room is needed; check it",
-               failed);
-  }
-  return exit_code;
+  return finish(exit_code);
 }
 
 }  // namespace

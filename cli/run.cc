@@ -10,6 +10,7 @@
 #include "cli/parts/convert.h"
 #include "cli/parts/npy.h"
 #include "cli/parts/options.h"
+#include "cli/parts/outputs.h"
 #include "cli/verbs.h"
 #include "onepass/onepass.h"
 
@@ -29,9 +30,10 @@ bool is_file_name(const std::string& text) { return text.ends_with(".npy"); }
 // Holds the arrays that the views of an Attention point into.
 class Call {
  public:
-  explicit Call(const RunOptions& options) : options_(options) {}
+  Call(const RunOptions& options, Outputs& outputs) : options_(options), outputs_(outputs) {}
 
   TensorView read(const std::string& flag, const std::string& path) {
+    outputs_.reads(flag, path);
     arrays_.push_back(value_of(flag, read_npy(path)));
     return arrays_.back().view;
   }
@@ -56,7 +58,7 @@ class Call {
                                   "\"; name=file.npy, name=number, name=true and name=false are "
                                   "allowed; write one of these"));
     }
-    if (!literal_of(value, argument.value)) {
+    if (!literal_of("--arg " + argument.name, value, argument.value)) {
       argument.value = read("--arg " + argument.name, value);
     }
     return argument;
@@ -64,16 +66,13 @@ class Call {
 
  private:
   const RunOptions& options_;
+  Outputs& outputs_;
   std::vector<Array> arrays_;
 };
 
 void run(const RunOptions& options) {
-  if (options.lse == options.out) {
-    throw Error(
-        Status::invalid("--lse: the file that --out names; a file of its own is allowed; "
-                        "name another"));
-  }
-  Call call(options);
+  Outputs outputs;
+  Call call(options, outputs);
   const TensorView q = call.read_input("--q", options.q);
   const TensorView k = call.read_input("--k", options.k);
   const TensorView v = call.read_input("--v", options.v);
@@ -87,13 +86,15 @@ void run(const RunOptions& options) {
   if (!options.scale.empty()) attention_options.scale = number_of("--scale", options.scale);
   if (!options.sink.empty()) attention_options.sink = call.read("--sink", options.sink);
   attention_options.dropout.p = number_of("--dropout", options.dropout);
-  attention_options.dropout.seed =
-      static_cast<std::uint64_t>(integer_of("--seed", options.seed, 0, INT64_MAX));
+  attention_options.dropout.seed = seed_of("--seed", options.seed);
   attention_options.align = align_of("--align", options.align);
   attention_options.q_start = call.read_start("--q-start", options.q_start);
   attention_options.k_start = call.read_start("--k-start", options.k_start);
   Exec exec;
   exec.threads = threads_of("--threads", options.threads);
+
+  outputs.claim("--out", options.out);
+  if (!options.lse.empty()) outputs.claim("--lse", options.lse);
 
   // Shapes that do not fit are attention's to refuse; until then o only needs memory.
   const std::int64_t o_shape[] = {q.rank > 0 ? q.shape[0] : 0, q.rank > 1 ? q.shape[1] : 0,
@@ -103,10 +104,11 @@ void run(const RunOptions& options) {
   const Array lse = zeros(q.dtype == DType::float64 ? DType::float64 : DType::float32, lse_shape);
   if (!options.lse.empty()) attention_options.lse = lse.view;
   attention(q, k, v, o.view, attention_options, exec);
-  require(write_npy(options.out, o.view));
+  outputs.put(options.out, npy_bytes(o.view));
+  if (!options.lse.empty()) outputs.put(options.lse, npy_bytes(lse.view));
+  outputs.commit();
   std::fprintf(stderr, "%s: %s\n", options.out.c_str(), o.view.describe().c_str());
   if (options.lse.empty()) return;
-  require(write_npy(options.lse, lse.view));
   std::fprintf(stderr, "%s: %s\n", options.lse.c_str(), lse.view.describe().c_str());
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cli/parts/convert.h"
+#include "cli/parts/error.h"
 #include "cli/parts/options.h"
 #include "cli/parts/random.h"
 #include "reference/attention.h"
@@ -116,13 +117,12 @@ Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& 
     for (std::int64_t j = 0; j < o.shape[3]; ++j) {
       const double wanted = right.o[static_cast<std::size_t>(j)];
       const double got = load(o.dtype, o.data, start + j * o.strides[3]);
-      const double difference = got == wanted ? 0.0 : std::abs(got - wanted);
-      // A NaN on one side only is an error without bound.
-      answer.error = std::isnan(difference)
-                         ? (std::isnan(got) && std::isnan(wanted) ? answer.error : INFINITY)
-                         : std::max(answer.error, difference);
+      answer.error = larger_error(answer.error, error_of(got, wanted));
+      // Values without bound must not allow an error without bound.
+      if (!std::isfinite(wanted)) continue;
       largest = std::max(largest, std::abs(wanted));
-      plain_error = std::max(plain_error, std::abs(plain.o[static_cast<std::size_t>(j)] - wanted));
+      const double plain_difference = std::abs(plain.o[static_cast<std::size_t>(j)] - wanted);
+      if (std::isfinite(plain_difference)) plain_error = std::max(plain_error, plain_difference);
     }
   }
   const bool narrow = q.dtype == DType::bfloat16 || q.dtype == DType::float16;

@@ -10,7 +10,7 @@
 namespace onepass::cli {
 
 struct Answer {
-  double error = 0.0;     // largest difference to float64 in the rows compared
+  double error = 0.0;     // largest difference to float64 in the rows compared, NaN if one is
   double relative = 0.0;  // over the largest reference value there
   double allowed = 0.0;   // what the error may be (docs/semantics.md)
   std::int64_t rows = 0;  // compared

@@ -48,7 +48,8 @@ Array list_array(const LineArgument& argument) {
   bool whole = true;
   for (const std::string_view item : split_list(text.substr(1, text.size() - 2))) {
     decltype(Argument::value) value;
-    if (!literal_of(item, value) || std::holds_alternative<bool>(value)) {
+    if (!literal_of("problem line, " + argument.name, item, value) ||
+        std::holds_alternative<bool>(value)) {
       refuse(argument, "holds \"" + std::string(item) + "\", which is no number");
     }
     whole = whole && std::holds_alternative<std::int64_t>(value);
@@ -145,7 +146,7 @@ decltype(Argument::value) argument_value(const LineArgument& argument, const Pro
                                          std::uint64_t seed, std::vector<Array>& arrays) {
   const std::string_view text = argument.value;
   decltype(Argument::value) value;
-  if (literal_of(text, value)) return value;
+  if (literal_of("problem line, " + argument.name, text, value)) return value;
   if (text.starts_with('[') && text.ends_with(']')) {
     arrays.push_back(list_array(argument));
   } else if (text.find('[') != std::string_view::npos && text.ends_with(']')) {

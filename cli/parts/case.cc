@@ -6,6 +6,7 @@
 
 #include "cli/parts/argument_value.h"
 #include "cli/parts/convert.h"
+#include "cli/parts/memory.h"
 #include "cli/parts/random.h"
 
 namespace onepass::cli {
@@ -42,7 +43,17 @@ void fill_normal(const TensorView& contiguous, std::uint64_t seed) {
   }
 }
 
+double tensor_bytes(const ProblemLine& line) {
+  const auto real = [](std::int64_t size) { return static_cast<double>(size); };
+  const double rows = real(line.b) * real(line.s_q) * real(line.h_q);
+  const double keys = real(line.b) * real(line.s_kv) * real(line.h_kv);
+  const double inputs = rows * real(line.d) + keys * (real(line.d) + real(line.d_v));
+  return real(size_bytes(line.dtype)) * inputs +
+         real(size_bytes(line.out.value_or(line.dtype))) * rows * real(line.d_v);
+}
+
 Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
+  if (with_tensors) require_memory("q, k, v and o of this line", tensor_bytes(line));
   Case made;
   std::uint64_t stream = seed << 8;
   const auto tensor = [&](DType dtype, std::initializer_list<std::int64_t> shape, bool filled) {

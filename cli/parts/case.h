@@ -25,6 +25,9 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed = 
 /// Normal values, the same on every machine for a seed.
 void fill_normal(const TensorView& contiguous, std::uint64_t seed);
 
+/// What q, k, v and o of a line take. A double, because the sizes multiply beyond 64 bits.
+double tensor_bytes(const ProblemLine& line);
+
 /// The line that words of a command line spell; quotes that the shell took off are put back.
 std::string join_line(const std::vector<std::string>& words);
 

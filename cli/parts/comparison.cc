@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/parts/convert.h"
+#include "cli/parts/error.h"
 #include "cli/parts/options.h"
 #include "cli/parts/peak_memory.h"
 #include "cli/parts/visible.h"
@@ -28,7 +29,7 @@ double largest_difference(const TensorView& a, const TensorView& b) {
   const Array x = converted(a, DType::float64), y = converted(b, DType::float64);
   double largest = 0.0;
   for (std::int64_t i = 0; i < x.view.elements(); ++i) {
-    largest = std::max(largest, std::abs(x.data<double>()[i] - y.data<double>()[i]));
+    largest = larger_error(largest, error_of(x.data<double>()[i], y.data<double>()[i]));
   }
   return largest;
 }

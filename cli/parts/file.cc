@@ -6,18 +6,31 @@
 #include <new>
 #include <string>
 
+#include "cli/parts/memory.h"
+
 namespace onepass::cli {
 
-Result<std::string> read_file(const std::string& path) {
+Status check_regular(const std::string& path, const std::string& wanted) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    return Status::invalid(path +
-                           ": no file of that name; a regular file is expected; check the "
-                           "path");
-  }
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_regular_file(status)) return {};
+  const char* found = "is no regular file";
+  if (status.type() == std::filesystem::file_type::not_found) found = "no file of that name";
+  if (status.type() == std::filesystem::file_type::none) found = "cannot be looked at";
+  if (std::filesystem::is_directory(status)) found = "is a folder";
+  return Status::invalid((path.empty() ? "\"\"" : path) + ": " + found + "; " + wanted +
+                         " is expected; check the path");
+}
+
+Result<std::string> read_file(const std::string& path) {
+  if (Status s = check_regular(path, "a regular file"); !s.ok()) return s;
+  std::error_code error;
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   std::ifstream stream(path, std::ios::binary);
   try {
+    if (!error && size > static_cast<std::uintmax_t>(available_memory_bytes())) {
+      throw std::bad_alloc();
+    }
     std::string bytes(error ? 0 : size, '\0');
     stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     if (stream && !error) return bytes;
@@ -28,16 +41,6 @@ Result<std::string> read_file(const std::string& path) {
   return Status{
       Code::runtime_error,
       path + ": cannot be read to its end; a readable file is expected; check its rights"};
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  stream.write(text.data(), static_cast<std::streamsize>(text.size()));
-  stream.close();
-  if (stream) return {};
-  return {Code::runtime_error, path + ": " + std::to_string(text.size()) +
-                                   " bytes could not be written; a folder that exists, with room, "
-                                   "is needed; check the path and the disk"};
 }
 
 }  // namespace onepass::cli

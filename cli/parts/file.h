@@ -7,10 +7,10 @@
 
 namespace onepass::cli {
 
+/// Status{} or why `path` is not one; `wanted` names what it should be, as in "a text file".
+Status check_regular(const std::string& path, const std::string& wanted);
+
 /// The bytes of a regular file. Messages begin with the path.
 Result<std::string> read_file(const std::string& path);
-
-/// Status{} or why the text could not be written.
-Status write_file(const std::string& path, const std::string& text);
 
 }  // namespace onepass::cli

@@ -16,6 +16,8 @@
 #include <xtensor/xnpy.hpp>
 #endif
 
+#include "cli/parts/file.h"
+#include "cli/parts/memory.h"
 #include "cli/parts/npy_header.h"
 
 namespace onepass::cli {
@@ -157,6 +159,11 @@ Result<Array> read(std::istream& stream, std::int64_t file_bytes) {
     return read_failed(std::to_string(data_bytes) + " bytes of data where " + described + " has " +
                        std::to_string(bytes));
   }
+  if (bytes > available_memory_bytes()) {
+    return Status{Code::runtime_error, described + " needs " + std::to_string(bytes) +
+                                           " bytes; arrays that fit into the memory that is free "
+                                           "are allowed; use a smaller one"};
+  }
   if (bytes == 0) return Array{zeros(header.dtype, header.shape).memory, view_of(header, nullptr)};
   Joined joined(plain_header(header), stream);
   std::istream checked(&joined);
@@ -186,11 +193,8 @@ Result<Array> parse_npy(std::string_view bytes) {
 }
 
 Result<Array> read_npy(const std::string& path) {
+  if (Status s = check_regular(path, "an NPY file"); !s.ok()) return s;
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) {
-    return Status::invalid(path +
-                           ": no file of that name; an NPY file is expected; check the path");
-  }
   const auto file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
   std::ifstream stream(path, std::ios::binary);
   if (error || !stream) {
@@ -206,7 +210,7 @@ Result<Array> read_npy(const std::string& path) {
   }
 }
 
-Status write_npy(const std::string& path, const TensorView& view) {
+std::string npy_bytes(const TensorView& view) {
   const std::vector<std::size_t> shape(view.shape.begin(), view.shape.begin() + view.rank);
   std::string bytes = by_width(view.dtype, [&](auto word) {
     auto* data = static_cast<decltype(word)*>(view.data);
@@ -215,13 +219,7 @@ Status write_npy(const std::string& path, const TensorView& view) {
   });
   constexpr std::size_t dtype_at = magic.size() + 4 + std::string_view("{'descr': '").size();
   bytes.replace(dtype_at, 3, written_dtype(view.dtype));
-  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (stream) return {};
-  return {Code::runtime_error, path + ": " + std::to_string(bytes.size()) +
-                                   " bytes could not be written; a folder that exists, with room, "
-                                   "is needed; check the path and the disk"};
+  return bytes;
 }
 
 }  // namespace onepass::cli

@@ -16,7 +16,7 @@ Result<Array> read_npy(const std::string& path);
 /// The same from memory.
 Result<Array> parse_npy(std::string_view bytes);
 
-/// Writes a contiguous view. bfloat16 is written as ml_dtypes does ('<V2').
-Status write_npy(const std::string& path, const TensorView& view);
+/// The file of a contiguous view. bfloat16 is written as ml_dtypes does ('<V2').
+std::string npy_bytes(const TensorView& view);
 
 }  // namespace onepass::cli

@@ -28,12 +28,17 @@ std::int64_t integer_of(std::string_view argument, std::string_view text, std::i
                         std::int64_t largest);
 /// 0 to max_threads.
 int threads_of(std::string_view argument, std::string_view text);
+/// 0 to 2^64 - 1.
+std::uint64_t seed_of(std::string_view argument, std::string_view text);
 double number_of(std::string_view argument, std::string_view text);
+/// The same within [smallest, largest], so never NaN.
+double number_of(std::string_view argument, std::string_view text, double smallest, double largest);
 /// float64, float32, bfloat16, float16 or f64, f32, bf16, f16.
 DType float_dtype_of(std::string_view argument, std::string_view text);
 /// bottom_right or top_left; `-` does for `_`.
 Align align_of(std::string_view argument, std::string_view text);
-/// true, false, an integer or a number; false where the text is none of these.
-bool literal_of(std::string_view text, decltype(Argument::value)& value);
+/// true, false, an integer or a number; false where the text is none of these. Throws Error where
+/// it is a number that fits neither int64 nor float64.
+bool literal_of(std::string_view argument, std::string_view text, decltype(Argument::value)& value);
 
 }  // namespace onepass::cli

@@ -145,6 +145,7 @@ TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::in
 }
 
 std::string to_text(const TileMap& map) {
+  if (map.kinds.empty()) return "tiles      none: a size is 0\n";
   const Grid grid(map, 64);
   const std::int64_t tiles = map.rows * map.columns;
   std::string text = "tiles      " + std::to_string(map.tile.rows) + " x " +
@@ -191,6 +192,9 @@ std::string to_svg(const TileMap& map, const std::string& title) {
   std::string text = head;
   text += svg_rect(0, 0, 640, top + height + 60.0, "#ffffff");
   text += svg_text(left, 22, title);
+  if (map.kinds.empty()) {
+    return text + svg_text(left, 42, "no tiles: a size is 0") + "</svg>\n";
+  }
   text += svg_text(left, 42,
                    "queries down, keys across; tiles of " + std::to_string(map.tile.rows) + " x " +
                        std::to_string(map.tile.keys));

@@ -26,7 +26,8 @@ struct TileMap {
 /// Classifies from large ranges down, as the kernels do.
 TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::int64_t head);
 
-/// At most 64 characters wide: `.` skipped, `#` full, `+` partial, with a line of counts.
+/// A map without tiles says so. At most 64 characters wide: `.` skipped, `#` full, `+` partial,
+/// with a line of counts.
 std::string to_text(const TileMap& map);
 
 /// A picture with a legend; `title` is any text.

@@ -19,13 +19,14 @@ def _binary():
 
 @pytest.fixture(scope="session")
 def onepass():
-    """Runs the program; stdout and stderr as text."""
+    """Runs the program; stdout (where no file is given for it) and stderr as text."""
     binary = _binary()
 
-    def run(*arguments, env=None, cwd=None, timeout=300):
+    def run(*arguments, env=None, cwd=None, timeout=300, stdout=subprocess.PIPE):
         return subprocess.run(
             [binary, *map(str, arguments)],
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **(env or {})},
             cwd=cwd,

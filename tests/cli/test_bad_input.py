@@ -82,6 +82,16 @@ RUN = {
     "start_far": (["--q-start", str(2**61)], 2, "--q-start"),
     "dropout_word": (["--dropout", "some"], 2, "--dropout"),
     "dropout_all": (["--dropout", "1"], 2, "dropout"),
+    "seed_of_65_bits": (["--seed", str(2**64)], 2, "--seed"),
+    "scale_empty": (["--scale", ""], 2, "--scale: "),
+    "lse_empty": (["--lse", ""], 2, "--lse: "),
+    "out_empty": (["--out", ""], 2, "--out: "),
+    "threads_many": (["--threads", "4097"], 2, "0 to 4096"),
+    "argument_beyond_float64": (["--mask", "k < n", "--arg", "n=1e400"], 2, "float64"),
+    "argument_beyond_int64": (["--mask", "k < n", "--arg", "n=9223372036854775808"], 2, "int64"),
+    "argument_folder": (["--mask", "k < n", "--arg", "n=/"], 2, "is a folder"),
+    "argument_device": (["--mask", "k < n", "--arg", "n=/dev/null"], 2, "is no regular file"),
+    "argument_inside_a_word": (["--mask", "window(3, 0)", "--arg", "w=3"], 2, "'w'"),
     "seed_negative": (["--seed", "-1"], 2, "--seed"),
     "mask_unfinished": (["--mask", "q - 5 <"], 2, "mask, column 8"),
     "mask_name": (["--mask", "kk <= q"], 2, 'mask, column 1: "kk"'),
@@ -181,6 +191,24 @@ VERBS = {
     "bench_runs": (["bench", "--runs", "0"], 2, "--runs"),
     "bench_memory": (["bench", "fwd f32 b=1000000 h=1000 s=1000000"], 1, "memory"),
     "profile_memory": (["profile", "fwd f32 b=1000000 h=1000 s=1000000"], 1, "memory"),
+    "bench_long": (["bench", "fwd f32 s=1000000000000"], 1, "1024000000000000 bytes"),
+    "profile_long": (["profile", "fwd f32 s=1000000000000"], 1, " bytes"),
+    "profile_matrix": (["profile", "fwd f32 s=4000000 d=1"], 1, "64000064000000 bytes"),
+    "explain_long": (["explain", "fwd f32 s=1000000000000 mask=causal"], 1, " bytes"),
+    "explain_long_array": (
+        ["explain", "fwd f32 s=1000000000000 mask=document(i) i=documents(8)"], 1,
+        "4000000000000 bytes"),
+    "explain_head_dim": (["explain", "fwd f32 s=8 d=577"], 2, "577"),
+    "explain_out": (["explain", "fwd f32 s=8 out=f16"], 2, "allowed: float32;"),
+    "explain_argument": (["explain", "fwd f32 s=8 mask=k<n n=1e400"], 2, "float64"),
+    "bench_seconds": (["bench", "--seconds", "-1"], 2, "--seconds"),
+    "bench_seconds_nan": (["bench", "--seconds", "nan"], 2, "--seconds"),
+    "bench_seconds_inf": (["bench", "--seconds", "inf"], 2, "--seconds"),
+    "learn_scale_nan": (["learn", "--scale", "nan"], 2, "--scale"),
+    "learn_scale_inf": (["learn", "--scale", "inf"], 2, "--scale"),
+    "learn_scale_large": (["learn", "--scale", "1e300"], 2, "--scale"),
+    "learn_picture": (["learn", "--svg", "/none/order.svg"], 1, "--svg"),
+    "demo_folder": (["demo", "--text", __file__, "--out", "/dev/null"], 1, "--out"),
     "demo_text": (["demo", "--text", "/none.md"], 2, "--text"),
 }
 
@@ -188,9 +216,7 @@ VERBS = {
 @pytest.mark.parametrize("name", VERBS)
 def test_verb(onepass, name):
     arguments, code, fragment = VERBS[name]
-    result = onepass(*arguments)
-    result.stdout = "" if name == "explain_picture" else result.stdout
-    check(result, code, fragment)
+    check(onepass(*arguments, timeout=10), code, fragment)
 
 
 def test_instruction_set_that_is_not_here(onepass, qkv):

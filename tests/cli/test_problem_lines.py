@@ -157,6 +157,24 @@ def test_demo_without_a_model(onepass, tmp_path):
     assert result.stdout.count("speed-up") == 2
 
 
+def test_learn_shows_a_nan_and_fails(onepass):
+    """Scores beyond float32 are NaN there and right in float64."""
+    result = onepass("learn", "--s", 16, "--d", 8, "--scale", "3e38")
+    assert result.returncode == 1, result.stdout
+    errors = re.search(r"largest error against float64(.*)", result.stdout).group(1).split()
+    assert len(errors) == 3 and errors.count("nan") == 2
+
+
+def test_printed_lines_keep_folded_arguments(onepass):
+    for line, argument in (("mask=k>=n n=1", "n=1"), ("mask=k<m*0+q m=7", "m=7"),
+                           ("mask=on&causal on=true", "on=true"), ("score=s*c c=1", "c=1")):
+        first = onepass("explain", "fwd f32 s=64 " + line)
+        assert first.returncode == 0, first.stderr
+        printed = problem_of(first.stdout)
+        assert printed.endswith(" " + argument)
+        assert problem_of(onepass("explain", printed).stdout) == printed
+
+
 def test_help_and_version(onepass):
     assert re.fullmatch(r"onepass \d+\.\d+\.\d+\n", onepass("--version").stdout)
     for verb in ("run", "bench", "profile", "explain", "generate", "demo"):

@@ -115,6 +115,16 @@ def test_dropout(onepass, qkv, tmp_path):
     assert outputs[0].std() > 0.01 and outputs[0].mean() == pytest.approx(0.75, abs=0.01)
 
 
+def test_seeds_of_64_bits(onepass, qkv, tmp_path):
+    _, arguments = qkv()
+    outputs = []
+    for seed in (2**64 - 1, 2**63 - 1, 2**63):
+        result = onepass(*arguments, "--dropout", 0.5, "--seed", seed)
+        assert result.returncode == 0, result.stderr
+        outputs.append(np.load(tmp_path / "o.npy"))
+    assert (outputs[0] != outputs[1]).any() and (outputs[1] != outputs[2]).any()
+
+
 def test_dtype_converts_inputs(onepass, qkv, tmp_path):
     arrays, arguments = qkv(np.float64)
     assert onepass(*arguments, "--dtype", "bf16").returncode == 0
