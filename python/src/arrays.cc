@@ -42,6 +42,10 @@ std::string kind_of(nb::handle object) {
   return kind;
 }
 
+bool is_numpy(nb::handle object) {
+  return nb::isinstance(object, nb::module_::import_("numpy").attr("ndarray"));
+}
+
 // NumPy exports ml_dtypes.bfloat16 by no protocol, but its bits as uint16 by each.
 bool is_numpy_bfloat16(nb::handle object) {
   return nb::hasattr(object, "dtype") && nb::hasattr(object, "view") &&
@@ -60,6 +64,24 @@ bool is_read_only(nb::handle object) {
   return false;
 }
 
+// Why no protocol exports an array, as far as NumPy says.
+std::string refusal(nb::handle object, const std::string& wanted) {
+  if (is_numpy(object)) {
+    const nb::object dtype = object.attr("dtype");
+    if (!nb::cast<bool>(dtype.attr("isnative"))) {
+      return "; the byte order of this machine is allowed; x.astype(x.dtype.newbyteorder(\"=\")) "
+             "converts it";
+    }
+    const auto bytes = nb::cast<std::int64_t>(dtype.attr("itemsize"));
+    for (const nb::handle stride : nb::tuple(object.attr("strides"))) {
+      if (bytes == 0 || nb::cast<std::int64_t>(stride) % bytes == 0) continue;
+      return " with strides of " + text_of(object.attr("strides")) +
+             " bytes; strides of whole elements are allowed; copy it";
+    }
+  }
+  return "; " + wanted + " is allowed; numpy.array(...) makes one";
+}
+
 template <class NdArray>
 Array import_array(const std::string& argument, nb::handle object, const char* wanted) {
   Array array{nb::borrow(object), nb::borrow(object), {}};
@@ -72,8 +94,8 @@ Array import_array(const std::string& argument, nb::handle object, const char* w
     dtype = DType::bfloat16;
   }
   if (!imported) {
-    throw Error(Status::type_error(argument + ": found " + kind_of(object) + "; " + wanted +
-                                   " is allowed; numpy.array(...) makes one"));
+    throw Error(
+        Status::type_error(argument + ": found " + kind_of(object) + refusal(object, wanted)));
   }
   if (!dtype) dtype = dtype_of(memory.dtype());
   if (!dtype) {
@@ -119,10 +141,6 @@ nb::object make_memory(DType dtype, std::span<const std::int64_t> shape) {
                                              dlpack_of(dtype)));
 }
 
-bool is_numpy(nb::handle object) {
-  return nb::isinstance(object, nb::module_::import_("numpy").attr("ndarray"));
-}
-
 bool is_torch(nb::handle object) { return nb::hasattr(object, "new_empty"); }
 
 bool has_namespace(nb::handle object) {
@@ -149,9 +167,13 @@ Array read_array(const std::string& argument, nb::handle object) {
 
 Array write_array(const std::string& argument, nb::handle object) {
   const char* wanted = "a writable array (NumPy, or anything with __dlpack__)";
-  Array array = import_array<nb::ndarray<>>(argument, object, wanted);
-  if (!is_read_only(is_numpy_bfloat16(object) ? array.owner[0] : object)) return array;
-  throw Error(Status::type_error(argument + ": read-only; " + wanted + " is allowed; copy it"));
+  const bool locked = is_numpy(object) && !nb::cast<bool>(object.attr("flags").attr("writeable"));
+  if (!locked) {
+    Array array = import_array<nb::ndarray<>>(argument, object, wanted);
+    if (!is_read_only(is_numpy_bfloat16(object) ? array.owner[0] : object)) return array;
+  }
+  throw Error(Status::type_error(argument + ": read-only " + kind_of(object) + "; " + wanted +
+                                 " is allowed; copy it"));
 }
 
 Array read_optional(const std::string& argument, nb::handle object) {

@@ -108,7 +108,8 @@ Options read_options(const Keywords& keywords) {
   if (!keywords.scale.is_none()) call.scale = read_real("scale", keywords.scale);
   if (!keywords.args.is_none()) {
     if (!PyDict_Check(keywords.args.ptr())) {
-      refuse("args", keywords.args, "a dict of name to bool, int, float or array is allowed");
+      refuse("args", keywords.args,
+             "a dict of name to bool, int, float or array is allowed; pass one");
     }
     for (auto [name, value] : nb::borrow<nb::dict>(keywords.args)) {
       call.args.push_back(read_argument(read_text("args", name), value, options));
