@@ -3,13 +3,18 @@
 
 namespace onepass::python {
 
-// Of attention, plan and explain alike.
+// What is computed, of every function of q, k and v; then outputs, gradients, threads.
 inline constexpr const char* call_parameters =
-    "(q: Any, k: Any, v: Any, *, mask: str = 'full', score: Optional[str] = None, "
-    "scale: Optional[float] = None, args: Optional[Dict[str, Any]] = None, sink: Any = None, "
-    "dropout: float = 0.0, seed: int = 0, align: str = 'bottom_right', q_start: Any = None, "
-    "k_start: Any = None, definitions: Optional[str] = None, return_lse: bool = False, "
-    "out: Any = None, out_dtype: Any = None, threads: Optional[int] = None)";
+    "mask: str = 'full', score: Optional[str] = None, scale: Optional[float] = None, "
+    "args: Optional[Dict[str, Any]] = None, sink: Any = None, dropout: float = 0.0, seed: int = 0, "
+    "offset: int = 0, row0: int = 0, col0: int = 0, align: str = 'bottom_right', "
+    "q_start: Any = None, k_start: Any = None, definitions: Optional[str] = None, ";
+inline constexpr const char* packed_parameters =
+    "cu_seqlens_q: Any, cu_seqlens_k: Any, *, seqused_k: Any = None, ";
+inline constexpr const char* output_parameters =
+    "return_lse: bool = False, out: Any = None, out_dtype: Any = None, ";
+inline constexpr const char* gradient_parameters = "dlse: Any = None, return_args: bool = False, ";
+inline constexpr const char* threads_parameter = "threads: Optional[int] = None)";
 
 inline constexpr const char* attention_doc =
     R"(Exact attention, softmax(mask(score(scale * q k^T))) v, in one pass over the data.
@@ -38,8 +43,10 @@ sink : array (h_q), optional
     for float64 inputs.
 dropout : float
     Probability to drop a normalised weight, in [0, 1).
-seed : int
-    64-bit seed of dropout (Philox4x32-10; docs/semantics.md has the contract).
+seed, offset : int
+    64-bit seed and offset of dropout (Philox4x32-10; docs/semantics.md has the contract).
+row0, col0 : int
+    Where these queries and keys lie in a longer problem's dropout; multiples of 16.
 align : {"bottom_right", "top_left"}
     Where the first query stands when q_start is not given: s_kv - s_q or 0.
 q_start, k_start : int or int array (b), optional
@@ -92,9 +99,102 @@ Returns
 str
 )";
 
+inline constexpr const char* varlen_doc =
+    R"(`attention` over packed sequences: queries and keys of all of them in one tensor each.
+
+Every mask, score, position and dropout pair sees row, col, s_q and s_kv inside its own sequence.
+The other parameters and errors are those of `attention`.
+
+Parameters
+----------
+q : array (t_q, h_q, d)
+k : array (t_kv, h_kv, d)
+v : array (t_kv, h_kv, d_v)
+cu_seqlens_q, cu_seqlens_k : int32 or int64 array (b + 1), or None
+    Where each sequence begins in q and in k: from 0, not decreasing, ending at t. None = that side
+    is not packed: q (b, s_q, h_q, d), or k and v (b, s_kv, h_kv, d).
+seqused_k : int32 or int64 array (b), optional
+    Keys in use of each sequence; the rest of them is not read.
+
+Returns
+-------
+o : array (t_q, h_q, d_v)
+lse : array (h_q, t_q)
+    Only when return_lse.
+)";
+
+inline constexpr const char* backward_doc =
+    R"(Gradients of sum(dout * o) + sum(dlse * lse), with o and lse as `attention` returns them.
+
+FlashAttention-2's backward (Dao 2023, arXiv:2307.08691): scores are computed again, tile by tile,
+from lse. Sums in float32 (float64 for float64), in a fixed order: results do not depend on threads.
+
+Parameters
+----------
+dout : array (b, s_q, h_q, d_v)
+    Gradient of o, the dtype of q or of out, any strides.
+q, k, v : array
+    As given to `attention`, and so are the keywords that it shares.
+out : array (b, s_q, h_q, d_v)
+lse : array (b, h_q, s_q)
+    What `attention` returned for them.
+dlse : array (b, h_q, s_q), optional
+    Gradient of lse; default 0.
+return_args : bool
+    Also return the gradients of the score's float arrays.
+
+Returns
+-------
+dq, dk, dv : array
+    Shaped and typed as q, k, v.
+dsink : array (h_q)
+    Only with a sink.
+dargs : dict of str to array
+    Of every float array in args, in its own shape, float32 (float64 for float64 inputs); only when
+    return_args.
+
+Raises
+------
+ValueError, TypeError, NotImplementedError, RuntimeError
+    As `attention`.
+)";
+
+inline constexpr const char* varlen_backward_doc =
+    R"(`attention_backward` over packed sequences.
+
+Parameters
+----------
+dout, q, k, v, out, lse : array
+    As in `attention_backward`, packed as in `attention_varlen`.
+cu_seqlens_q, cu_seqlens_k, seqused_k
+    As in `attention_varlen`.
+
+Returns
+-------
+As `attention_backward`.
+)";
+
+inline constexpr const char* dropout_mask_signature =
+    "(shape: Sequence[int], p: float, seed: int = 0, offset: int = 0, row0: int = 0, "
+    "col0: int = 0) -> Any";
+
+inline constexpr const char* dropout_mask_doc = R"(Which weights dropout keeps.
+
+Parameters
+----------
+shape : (b, h_q, s_q, s_kv)
+p : float
+    Probability to drop, in [0, 1).
+seed, offset, row0, col0 : int
+    As in `attention`.
+
+Returns
+-------
+bool NumPy array of that shape; True = kept
+)";
+
 inline constexpr const char* merge_signature =
-    "def merge(o: Any, lse: Any, o_other: Any, lse_other: Any, *, "
-    "threads: Optional[int] = None) -> None";
+    "(o: Any, lse: Any, o_other: Any, lse_other: Any, *, threads: Optional[int] = None) -> None";
 
 inline constexpr const char* merge_doc = R"(Merges a partial result into another, in place.
 

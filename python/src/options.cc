@@ -97,35 +97,65 @@ Align read_align(nb::handle object) {
 
 }  // namespace
 
-Options read_options(const Keywords& keywords) {
+Options read_options(Given& given) {
   Options options;
   Attention& call = options.attention;
-  call.mask = read_text("mask", keywords.mask);
-  if (!keywords.score.is_none()) call.score = read_text("score", keywords.score);
-  if (!keywords.definitions.is_none()) {
-    call.definitions = read_text("definitions", keywords.definitions);
-  }
-  if (!keywords.scale.is_none()) call.scale = read_real("scale", keywords.scale);
-  if (!keywords.args.is_none()) {
-    if (!PyDict_Check(keywords.args.ptr())) {
-      refuse("args", keywords.args,
-             "a dict of name to bool, int, float or array is allowed; pass one");
+  const auto text = [&](const char* name, std::string& to) {
+    if (const nb::object value = given.optional(name); !value.is_none()) {
+      to = read_text(name, value);
     }
-    for (auto [name, value] : nb::borrow<nb::dict>(keywords.args)) {
+  };
+  call.mask = read_text("mask", given.otherwise("mask", nb::str("full")));
+  text("score", call.score);
+  text("definitions", call.definitions);
+  if (const nb::object scale = given.optional("scale"); !scale.is_none()) {
+    call.scale = read_real("scale", scale);
+  }
+  if (const nb::object args = given.optional("args"); !args.is_none()) {
+    if (!PyDict_Check(args.ptr())) {
+      refuse("args", args, "a dict of name to bool, int, float or array is allowed; pass one");
+    }
+    for (auto [name, value] : nb::borrow<nb::dict>(args)) {
       call.args.push_back(read_argument(read_text("args", name), value, options));
     }
   }
-  Array sink = read_optional("sink", keywords.sink);
-  call.sink = sink.view;
-  options.arrays.push_back(std::move(sink));
-  call.dropout.p = read_real("dropout", keywords.dropout);
-  call.dropout.seed = read_integer<std::uint64_t>("seed", keywords.seed, 0,
-                                                  std::numeric_limits<std::uint64_t>::max());
-  call.align = read_align(keywords.align);
-  call.q_start = read_start("q_start", keywords.q_start, options);
-  call.k_start = read_start("k_start", keywords.k_start, options);
-  options.threads = read_threads(keywords.threads);
+  call.sink = keep(read_optional("sink", given.optional("sink")), options);
+  call.align = read_align(given.otherwise("align", nb::str("bottom_right")));
+  call.q_start = read_start("q_start", given.optional("q_start"), options);
+  call.k_start = read_start("k_start", given.optional("k_start"), options);
+  call.dropout = read_dropout(given, "dropout");
+  options.threads = read_threads(given.optional("threads"));
   return options;
+}
+
+Dropout read_dropout(Given& given, const char* p) {
+  using Words = std::numeric_limits<std::uint64_t>;
+  const auto number = [&](const char* name) { return given.otherwise(name, nb::int_(0)); };
+  Dropout dropout;
+  dropout.p = read_real(p, given.otherwise(p, nb::float_(0.0)));
+  dropout.seed = read_integer<std::uint64_t>("seed", number("seed"), 0, Words::max());
+  dropout.offset = read_integer<std::uint64_t>("offset", number("offset"), 0, Words::max());
+  dropout.row0 = read_int64("row0", number("row0"));
+  dropout.col0 = read_int64("col0", number("col0"));
+  return dropout;
+}
+
+Options read_packed_options(Given& given) {
+  Options options = read_options(given);
+  const auto lengths = [&](const char* name, const nb::object& value) {
+    return keep(read_optional(name, value), options);
+  };
+  Attention& call = options.attention;
+  call.cu_seqlens_q = lengths("cu_seqlens_q", given.required("cu_seqlens_q"));
+  call.cu_seqlens_k = lengths("cu_seqlens_k", given.required("cu_seqlens_k"));
+  call.seqused_k = lengths("seqused_k", given.optional("seqused_k"));
+  return options;
+}
+
+TensorView keep(Array array, Options& options) {
+  const TensorView view = array.view;
+  options.arrays.push_back(std::move(array));
+  return view;
 }
 
 bool read_flag(const std::string& argument, nb::handle object) {

@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "arrays.h"
+#include "given.h"
 #include "onepass/attention.h"
 
 namespace onepass::python {
-
-/// What the keywords of attention, plan and explain hold, unread.
-struct Keywords {
-  nb::object mask, score, scale, args, sink, dropout, seed, align, q_start, k_start, definitions,
-      return_lse, out, out_dtype, threads;
-};
 
 /// The options with the arrays they point into.
 struct Options {
@@ -22,8 +17,15 @@ struct Options {
   std::vector<Array> arrays;
 };
 
-/// The rest throw onepass::Error, which names the keyword. `read_options` leaves the outputs alone.
-Options read_options(const Keywords& keywords);
+/// Takes the keywords that say what is computed; outputs are left alone. These throw
+/// onepass::Error, which names the keyword.
+Options read_options(Given& given);
+/// The same with the lengths of packed sequences.
+Options read_packed_options(Given& given);
+/// The keywords of dropout alone; `p` is what the probability is called.
+Dropout read_dropout(Given& given, const char* p);
+/// The array's view; the array lives as long as the options.
+TensorView keep(Array array, Options& options);
 bool read_flag(const std::string& argument, nb::handle object);
 int read_threads(nb::handle object);
 

@@ -162,3 +162,16 @@ def test_divisors(attention):
         np.testing.assert_array_equal(o, expected)
         o = attention(q, k, v, mask="k % n == 0 & k // min(k, 0) == 0", args={"n": n})
         np.testing.assert_array_equal(o, expected)
+
+
+def test_dropout_of_a_chunk():
+    """row0, col0 and offset place a chunk in a longer problem's dropout."""
+    q, k, v = (np.random.default_rng(5).normal(size=(1, 64, 2, 8)) for _ in range(3))
+    keywords = dict(dropout=0.5, seed=3, offset=1 << 40)
+    whole = onepass.attention(q, k, v, **keywords)
+    later = onepass.attention(q[:, 32:], k, v, row0=32, **keywords)
+    np.testing.assert_array_equal(later, whole[:, 32:])
+    expected = onepass.reference.attention(q[:, 32:], k[:, 16:], v[:, 16:], row0=32, col0=16,
+                                           **keywords)
+    found = onepass.attention(q[:, 32:], k[:, 16:], v[:, 16:], row0=32, col0=16, **keywords)
+    np.testing.assert_allclose(found, expected, atol=1e-13)

@@ -142,13 +142,19 @@ def test_out_that_overlaps_an_input(which):
     assert (shared == 1).all()
 
 
-def test_unknown_keyword():
-    with pytest.raises(TypeError):
-        onepass.attention(X, X, X, causal=True)
-    with pytest.raises(TypeError):
-        onepass.attention(X, X, X, "causal")
-    with pytest.raises(TypeError):
-        onepass.attention(X, X)
+@pytest.mark.parametrize(
+    "start, positional, keywords",
+    [
+        ("causal: no argument of attention()", (X, X, X), {"causal": True}),
+        ("attention(): 4 arguments by position", (X, X, X, "causal"), {}),
+        ("v: missing", (X, X), {}),
+        ("k: given twice", (X, X, X), {"k": X}),
+    ],
+)
+def test_wrong_binding(start, positional, keywords):
+    with pytest.raises(TypeError) as caught:
+        onepass.attention(*positional, **keywords)
+    assert str(caught.value).startswith(start), caught.value
 
 
 LSE = np.zeros((2, 4, 5), np.float32)

@@ -59,7 +59,7 @@ def test_stub_names_everything():
     assert public == set(names)
     keywords = {a.arg for a in names["attention"].args.kwonlyargs}
     assert keywords == set(inspect.signature(onepass.reference.attention).parameters) - {
-        *("q", "k", "v", "offset", "row0", "col0")
+        *("q", "k", "v")
     } | {"out", "out_dtype", "threads"}
     for name in ("plan", "explain"):
         assert {a.arg for a in names[name].args.kwonlyargs} == keywords
