@@ -87,6 +87,10 @@ typedef struct onepass_options {
   double dropout;
   uint64_t dropout_seed, dropout_offset;
   int64_t dropout_row0, dropout_col0;
+  /* Packed sequences, (b + 1) int32 or int64: q, o, lse are then (t_q, h_q, d), (t_q, h_q, d_v),
+   * (h_q, t_q), and k, v (t_kv, h_kv, d), (t_kv, h_kv, d_v). */
+  onepass_tensor cu_seqlens_q, cu_seqlens_k;
+  onepass_tensor seqused_k; /* keys in use, (b) int32 or int64 */
 } onepass_options;
 
 typedef struct onepass_exec {

@@ -1,13 +1,9 @@
 // The C edge: structs in, codes out, no exception crosses.
-#include <algorithm>
-#include <cstring>
 #include <exception>
 #include <new>
-#include <span>
 #include <string>
 
-#include "onepass/onepass.h"
-#include "onepass/onepass_c.h"
+#include "api/c_structs.h"
 
 namespace onepass {
 namespace {
@@ -39,160 +35,8 @@ onepass_code guarded(Body body) {
   }
 }
 
-/// The caller's struct as this library knows it: what an older header lacks keeps its default.
-template <class T>
-T known(const char* argument, const T* given, const T& defaults) {
-  T result = defaults;
-  if (given == nullptr) return result;
-  if (given->size < sizeof(std::size_t) || given->size > 16 * sizeof(T)) {
-    throw Error(Status::invalid(std::string(argument) + ": size field " +
-                                std::to_string(given->size) + "; " + std::to_string(sizeof(T)) +
-                                " is what this library knows; fill it with its _init function"));
-  }
-  std::memcpy(&result, given, std::min(given->size, sizeof(T)));
-  return result;
-}
-
-onepass_tensor no_tensor() {
-  onepass_tensor tensor{};
-  tensor.size = sizeof tensor;
-  tensor.rank = -1;
-  return tensor;
-}
-
-TensorView view_of(const char* argument, const onepass_tensor& t) {
-  if (t.rank < 0) return {};
-  if (t.rank > max_rank || t.dtype < ONEPASS_FLOAT64 || t.dtype > ONEPASS_BOOL ||
-      (t.device != ONEPASS_CPU && t.device != ONEPASS_CUDA)) {
-    throw Error(Status::invalid(std::string(argument) + ": rank " + std::to_string(t.rank) +
-                                ", dtype " + std::to_string(t.dtype) + ", device " +
-                                std::to_string(t.device) +
-                                "; rank 0 to 4, an onepass_dtype and an onepass_device are "
-                                "allowed; fill it with onepass_tensor_init"));
-  }
-  const auto rank = static_cast<std::size_t>(t.rank);
-  return TensorView(t.data, static_cast<DType>(t.dtype), std::span(t.shape, rank),
-                    std::span(t.strides, rank),
-                    {static_cast<Device::Kind>(t.device), t.device_index});
-}
-
-TensorView view_of(const char* argument, const onepass_tensor* tensor) {
-  return view_of(argument, known(argument, tensor, no_tensor()));
-}
-
-Argument argument_of(const onepass_argument& given) {
-  onepass_argument defaults{};
-  defaults.array = no_tensor();
-  const onepass_argument a = known("arguments", &given, defaults);
-  const std::string name = a.name ? a.name : "";
-  switch (a.kind) {
-    case ONEPASS_ARGUMENT_BOOL:
-      return {name, a.integer != 0};
-    case ONEPASS_ARGUMENT_INT:
-      return {name, a.integer};
-    case ONEPASS_ARGUMENT_FLOAT:
-      return {name, a.real};
-    case ONEPASS_ARGUMENT_ARRAY:
-      return {name, view_of(name.c_str(), a.array)};
-    default:
-      throw Error(Status::invalid("arguments: kind " + std::to_string(a.kind) + " of '" + name +
-                                  "'; an onepass_argument_kind is allowed; set it"));
-  }
-}
-
-std::optional<Start> start_of(const char* argument, std::int32_t has_number, std::int64_t number,
-                              const onepass_tensor& array) {
-  if (array.rank >= 0) return view_of(argument, array);
-  if (has_number != 0) return number;
-  return std::nullopt;
-}
-
-Attention attention_of(const onepass_options* given) {
-  onepass_options defaults;
-  onepass_options_init(&defaults);
-  const onepass_options o = known("options", given, defaults);
-  Attention options;
-  if (o.mask && *o.mask) options.mask = o.mask;
-  if (o.score) options.score = o.score;
-  if (o.definitions) options.definitions = o.definitions;
-  if (o.argument_count < 0 || (o.argument_count > 0 && o.arguments == nullptr)) {
-    throw Error(Status::invalid("arguments: " + std::to_string(o.argument_count) +
-                                " with a null or missing list; a count that fits the list is "
-                                "allowed; set both"));
-  }
-  // The caller's elements may be smaller or larger than ours: their own size is the step.
-  const char* next = reinterpret_cast<const char*>(o.arguments);
-  for (std::int64_t i = 0; i < o.argument_count; ++i) {
-    const auto* argument = reinterpret_cast<const onepass_argument*>(next);
-    options.args.push_back(argument_of(*argument));
-    next += argument->size;
-  }
-  if (o.has_scale != 0) options.scale = o.scale;
-  options.align = o.top_left != 0 ? Align::top_left : Align::bottom_right;
-  options.sink = view_of("sink", o.sink);
-  options.lse = view_of("lse", o.lse);
-  options.q_start = start_of("q_start", o.has_q_start, o.q_start, o.q_start_array);
-  options.k_start = start_of("k_start", o.has_k_start, o.k_start, o.k_start_array);
-  options.dropout = {.p = o.dropout,
-                     .seed = o.dropout_seed,
-                     .offset = o.dropout_offset,
-                     .row0 = o.dropout_row0,
-                     .col0 = o.dropout_col0};
-  return options;
-}
-
-Exec exec_of(const onepass_exec* given) {
-  onepass_exec defaults;
-  onepass_exec_init(&defaults);
-  const onepass_exec e = known("exec", given, defaults);
-  return {.threads = e.threads,
-          .workspace = e.workspace,
-          .workspace_bytes = e.workspace_bytes,
-          .stream = e.stream};
-}
-
 }  // namespace
 }  // namespace onepass
-
-void onepass_options_init(onepass_options* options) {
-  *options = onepass_options{};
-  options->size = sizeof *options;
-  for (onepass_tensor* tensor :
-       {&options->sink, &options->lse, &options->q_start_array, &options->k_start_array}) {
-    *tensor = onepass::no_tensor();
-  }
-}
-
-void onepass_exec_init(onepass_exec* exec) {
-  *exec = onepass_exec{};
-  exec->size = sizeof *exec;
-}
-
-void onepass_plan_info_init(onepass_plan_info* info) {
-  *info = onepass_plan_info{};
-  info->size = sizeof *info;
-}
-
-void onepass_argument_init(onepass_argument* argument, const char* name) {
-  *argument = onepass_argument{};
-  argument->size = sizeof *argument;
-  argument->name = name;
-  argument->array = onepass::no_tensor();
-}
-
-void onepass_tensor_init(onepass_tensor* tensor, const void* data, onepass_dtype dtype,
-                         std::int32_t rank, const std::int64_t* shape) {
-  *tensor = onepass::no_tensor();
-  tensor->data = const_cast<void*>(data);
-  tensor->dtype = dtype;
-  tensor->rank = rank;
-  if (rank < 0 || rank > onepass::max_rank) return;  // refused by name when the tensor is used
-  const auto count = static_cast<std::size_t>(rank);
-  const onepass::TensorView view(data, static_cast<onepass::DType>(dtype), std::span(shape, count),
-                                 {});
-  std::copy(view.shape.begin(), view.shape.end(), tensor->shape);
-  std::copy(view.strides.begin(), view.strides.end(), tensor->strides);
-}
 
 onepass_code onepass_attention(const onepass_tensor* q, const onepass_tensor* k,
                                const onepass_tensor* v, const onepass_tensor* o,
