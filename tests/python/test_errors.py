@@ -104,7 +104,9 @@ WRONG = {
     "out of wrong shape": (ValueError, "out: ", {"out": np.zeros((2, 5, 4, 7), np.float32)}),
     "out of wrong dtype": (TypeError, "out: ", {"out": np.zeros(X.shape, np.float64)}),
     "out with stride 0": (ValueError, "out: ", {"out": with_strides((640, 128, 0, 4))}),
-    "out is read-only": (TypeError, "out: read-only ndarray of float32;", {"out": np.broadcast_to(np.float32(0), X.shape)}),
+    "out is read-only": (
+        TypeError, "out: read-only ndarray of float32;",
+        {"out": np.broadcast_to(np.float32(0), X.shape)}),
     "out is an int": (TypeError, "out: found int;", {"out": 3}),
 }
 
