@@ -13,6 +13,7 @@
 #include "cli/parts/bench_row.h"
 #include "cli/parts/case.h"
 #include "cli/parts/line_help.h"
+#include "cli/parts/memory.h"
 #include "cli/parts/options.h"
 #include "cli/parts/print.h"
 #include "cli/parts/suites.h"
@@ -45,6 +46,8 @@ class Bench {
 
   BenchRow run(const std::string& text) {
     const ProblemLine line = value_of(parse_problem_line(text));
+    require_memory("q, k, v and o of this line with float64 copies for the check",
+                   checked_tensor_bytes(line));
     const Case made = make_case(line, true);
     const Problem problem = value_of(validate(made.q, made.k, made.v, made.o, made.options));
     const Plan planned = plan(made.q, made.k, made.v, made.o, made.options, threads_);

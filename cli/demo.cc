@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,12 +62,22 @@ struct Demo {
   }
 };
 
-// Tokens of the text, run through the model in one call: every layer's q, k and v as one batch.
-void show_model(Demo& demo, const std::string& folder, const std::string& text) {
-  const llama::Checkpoint checkpoint =
+struct Language {
+  llama::Checkpoint checkpoint;
+  llama::Tokenizer tokenizer;
+};
+
+Language read_language(const std::string& folder) {
+  llama::Checkpoint checkpoint =
       value_of("--model", llama::read_checkpoint(folder + "/stories260K.bin"));
-  const auto tokenizer = value_of(
+  llama::Tokenizer tokenizer = value_of(
       "--model", llama::Tokenizer::read(folder + "/tok512.bin", checkpoint.shape.vocabulary));
+  return {std::move(checkpoint), std::move(tokenizer)};
+}
+
+// Tokens of the text, run through the model in one call: every layer's q, k and v as one batch.
+void show_model(Demo& demo, const Language& language, const std::string& text) {
+  const auto& [checkpoint, tokenizer] = language;
   constexpr std::size_t text_bytes = 2000;  // more tokens than its context has
   std::vector<std::int32_t> tokens = tokenizer.encode(std::string_view(text).substr(0, text_bytes));
   tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(checkpoint.shape.context)));
@@ -91,14 +102,14 @@ void run_demo(const DemoOptions& options, int& exit_code) {
   demo.folder = options.out;
   demo.threads = threads_of("--threads", options.threads);
   const std::string text = value_of("--text", read_file(options.text));
+  std::optional<Language> language;
+  if (!options.model.empty()) language = read_language(options.model);
   make_folder("--out", options.out);
   demo.outputs.reads("--text", options.text);
   const int pictures = options.model.empty() ? 2 : 3;
   for (int i = 1; i <= pictures; ++i) demo.outputs.claim("--out", demo.picture_path(i));
   std::printf("Text: %s\n\n", options.text.c_str());
-  if (!options.model.empty()) {
-    show_model(demo, options.model, text);
-  }
+  if (language) show_model(demo, *language, text);
   const TextInput input = text_input(text, 2048);
   demo.show("The text's bytes through seeded projections", input.q.view, input.k.view, input.v.view,
             {.mask = "causal"});

@@ -33,7 +33,7 @@ void explain_line(const ExplainOptions& options) {
   const std::int64_t sequence =
       empty ? 0 : integer_of("--sequence", options.sequence, 0, problem.b - 1);
   const std::int64_t head = empty ? 0 : integer_of("--head", options.head, 0, problem.h_q - 1);
-  require_memory("q, k, v, o and workspace of this call",
+  require_memory("q, k, v, o and workspace of this line",
                  tensor_bytes(line) + static_cast<double>(planned.workspace_bytes));
   Outputs outputs;
   if (!options.svg.empty()) outputs.claim("--svg", options.svg);

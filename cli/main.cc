@@ -69,11 +69,21 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
   }
   // Ours, and in full already.
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return say(error.what(), usage);
+  // `--out: 1 required TEXT missing` and the like.
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string text = error.what(), option = text.substr(0, text.find(": "));
+    const bool none = text.find("missing") != std::string::npos;
+    return say(option + (none ? ": no value follows; one is needed; write it after the option"
+                              : ": given more than once; once is allowed; drop all but one"),
+               usage);
+  }
   const auto chosen = app.get_subcommands();
   const std::string verb = chosen.empty() ? "" : " " + chosen.front()->get_name();
   std::string found = error.what();
-  if (chosen.empty() && app.remaining_size() > 0) {
-    found = '"' + app.remaining().front() + "\" is not a verb; verbs:";
+  if (chosen.empty()) {
+    found =
+        app.remaining_size() == 0 ? "no verb" : '"' + app.remaining().front() + "\" is not a verb";
+    found += "; verbs:";
     for (const CLI::App* known : app.get_subcommands({})) found += ' ' + known->get_name();
     return say("command line: " + found + "; see them with: onepass --help", usage);
   }

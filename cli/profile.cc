@@ -44,8 +44,8 @@ void profile(const ProfileOptions& options, int& exit_code) {
   const auto runs = static_cast<int>(integer_of("--runs", options.runs, 1, 10000));
   const double pairs = static_cast<double>(line.b) * static_cast<double>(line.h_q) *
                        static_cast<double>(line.s_q) * static_cast<double>(line.s_kv);
-  require_memory("attention by hand with its inputs and whole score matrix",
-                 tensor_bytes(line) + 4.0 * pairs);
+  require_memory("q, k, v, o, copies of them and the whole score matrix",
+                 checked_tensor_bytes(line) + 4.0 * pairs);
   const Case made = make_case(line, true);
   const Comparison c = compare(made.q, made.k, made.v, made.o, made.options, threads, runs);
   const Answer answer = check_answer(made.q, made.k, made.v, made.o, made.options);

@@ -1,6 +1,7 @@
 // onepass run: attention on arrays in NPY files.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -47,7 +48,13 @@ class Call {
     if (text.empty()) return std::nullopt;
     if (is_file_name(text)) return read(flag, text);
     constexpr std::int64_t far = std::int64_t{1} << 60;
-    return integer_of(flag, text, -far, far);
+    decltype(Argument::value) value;
+    const auto* number =
+        literal_of(flag, text, value) ? std::get_if<std::int64_t>(&value) : nullptr;
+    if (number != nullptr && *number >= -far && *number <= far) return *number;
+    throw Error(Status::invalid(flag + ": \"" + text +
+                                "\"; integers from -2^60 to 2^60 and the name of an NPY file, with "
+                                ".npy at its end, are allowed; write one of these"));
   }
   Argument read_argument(const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -58,9 +65,15 @@ class Call {
                                   "\"; name=file.npy, name=number, name=true and name=false are "
                                   "allowed; write one of these"));
     }
-    if (!literal_of("--arg " + argument.name, value, argument.value)) {
-      argument.value = read("--arg " + argument.name, value);
+    const std::string flag = "--arg " + argument.name;
+    if (literal_of(flag, value, argument.value)) return argument;
+    std::error_code error;
+    if (!std::filesystem::exists(value, error)) {
+      throw Error(Status::invalid(flag + ": \"" + value +
+                                  "\" is neither a number nor a file; a number, true, false or the "
+                                  "name of an NPY file is allowed; write one of these"));
     }
+    argument.value = read(flag, value);
     return argument;
   }
 

@@ -92,9 +92,13 @@ Array typed_array(const LineArgument& argument, const ProblemLine& line, std::ui
   for (const std::string_view item : split_list(text.substr(open + 1, text.size() - open - 2))) {
     const auto* named = std::find_if(std::begin(names), std::end(names),
                                      [item](const auto& entry) { return entry.first == item; });
-    shape.push_back(named != std::end(names)
-                        ? named->second
-                        : integer_of("problem line, " + argument.name, item, 0, 1LL << 40));
+    decltype(Argument::value) value;
+    const bool literal = literal_of("problem line, " + argument.name, item, value);
+    const auto* number = literal ? std::get_if<std::int64_t>(&value) : nullptr;
+    if (named == std::end(names) && (number == nullptr || *number < 0 || *number > 1LL << 40)) {
+      refuse(argument, "has the dim \"" + std::string(item) + "\", which is none");
+    }
+    shape.push_back(named != std::end(names) ? named->second : *number);
   }
   if (shape.size() > max_rank) refuse(argument, "has more than 4 dims");
   return made_up(*dtype, shape, line, seed);

@@ -28,6 +28,9 @@ void fill_normal(const TensorView& contiguous, std::uint64_t seed);
 /// What q, k, v and o of a line take. A double, because the sizes multiply beyond 64 bits.
 double tensor_bytes(const ProblemLine& line);
 
+/// The same and the float64 copies that an answer is checked with.
+double checked_tensor_bytes(const ProblemLine& line);
+
 /// The line that words of a command line spell; quotes that the shell took off are put back.
 std::string join_line(const std::vector<std::string>& words);
 

@@ -41,9 +41,9 @@ void require_memory(const std::string& what, double bytes) {
   if (bytes <= static_cast<double>(available)) return;
   char needed[400];
   std::snprintf(needed, sizeof needed, "%.0f", bytes);
-  throw Error({Code::runtime_error, "memory: " + what + " needs " + needed + " bytes; up to " +
-                                        std::to_string(available) +
-                                        " are allowed, which are free here; use smaller sizes"});
+  throw Error({Code::runtime_error, std::string("memory: ") + needed + " bytes for " + what +
+                                        "; up to " + std::to_string(available) +
+                                        ", which are free here, are allowed; use smaller sizes"});
 }
 
 }  // namespace onepass::cli

@@ -40,10 +40,12 @@ bool same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, error) || resolved(a) == resolved(b);
 }
 
-// What stands for an open file or a device must not be replaced.
+// Devices, pipes, and names of this process's open files, must not be replaced.
 bool written_directly(const std::string& path, const fs::file_status& status) {
-  const std::string spelled = fs::absolute(path).lexically_normal().string();
-  return (fs::exists(status) && !fs::is_regular_file(status)) || spelled.starts_with("/dev/") ||
+  if (fs::exists(status) && !fs::is_regular_file(status)) return true;
+  std::error_code error;
+  const std::string spelled = fs::absolute(path, error).lexically_normal().string();
+  return spelled.starts_with("/dev/std") || spelled.starts_with("/dev/fd/") ||
          spelled.starts_with("/proc/");
 }
 
@@ -94,6 +96,7 @@ void Outputs::claim(const std::string& argument, const std::string& path) {
     refuse(Code::invalid_argument, argument, path,
            ": is a folder; a file is allowed; name a file in it");
   }
+  if (status.type() == fs::file_type::none) refuse_write(argument, path, error.value());
   const auto refuse_same = [&](const std::string& other) {
     refuse(Code::invalid_argument, argument, path,
            ": is the file of " + other + "; a file of its own is allowed; name another");

@@ -89,6 +89,10 @@ RUN = {
     "threads_many": (["--threads", "4097"], 2, "0 to 4096"),
     "argument_beyond_float64": (["--mask", "k < n", "--arg", "n=1e400"], 2, "float64"),
     "argument_beyond_int64": (["--mask", "k < n", "--arg", "n=9223372036854775808"], 2, "int64"),
+    "argument_word": (["--mask", "k < n", "--arg", "n=abc"], 2, "neither a number nor a file"),
+    "start_file_misnamed": (["--q-start", "start.np"], 2, ".npy"),
+    "out_twice": (["-o", "p.npy"], 2, "--out: given more than once"),
+    "mask_no_value": (["--mask"], 2, "--mask: no value"),
     "argument_folder": (["--mask", "k < n", "--arg", "n=/"], 2, "is a folder"),
     "argument_device": (["--mask", "k < n", "--arg", "n=/dev/null"], 2, "is no regular file"),
     "argument_inside_a_word": (["--mask", "window(3, 0)", "--arg", "w=3"], 2, "'w'"),
@@ -163,7 +167,10 @@ def test_output_that_cannot_be_written(onepass, qkv, tmp_path):
 
 
 VERBS = {
-    "none": ([], 2, "command line"),
+    "none": ([], 2, "no verb"),
+    "explain_dim": (["explain", "fwd f32 s=8 mask=k<n[b] n=int32[x]"], 2, 'the dim "x"'),
+    "demo_model": (["demo", "--text", __file__, "--model", "/none", "--out", "/dev/null"], 2,
+                   "--model"),
     "unknown": (["rnu"], 2, "rnu"),
     "explain_nothing": (["explain"], 2, "line"),
     "explain_empty": (["explain", ""], 2, "column 1"),
@@ -191,9 +198,9 @@ VERBS = {
     "bench_runs": (["bench", "--runs", "0"], 2, "--runs"),
     "bench_memory": (["bench", "fwd f32 b=1000000 h=1000 s=1000000"], 1, "memory"),
     "profile_memory": (["profile", "fwd f32 b=1000000 h=1000 s=1000000"], 1, "memory"),
-    "bench_long": (["bench", "fwd f32 s=1000000000000"], 1, "1024000000000000 bytes"),
+    "bench_long": (["bench", "fwd f32 s=1000000000000"], 1, "3072000000000000 bytes"),
     "profile_long": (["profile", "fwd f32 s=1000000000000"], 1, " bytes"),
-    "profile_matrix": (["profile", "fwd f32 s=4000000 d=1"], 1, "64000064000000 bytes"),
+    "profile_matrix": (["profile", "fwd f32 s=4000000 d=1"], 1, "64000192000000 bytes"),
     "explain_long": (["explain", "fwd f32 s=1000000000000 mask=causal"], 1, " bytes"),
     "explain_long_array": (
         ["explain", "fwd f32 s=1000000000000 mask=document(i) i=documents(8)"], 1,

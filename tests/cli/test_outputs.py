@@ -46,7 +46,7 @@ def test_outputs_are_no_inputs(onepass, qkv, tmp_path, flag, target):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == contents
 
 
-@pytest.mark.parametrize("lse", ("none/l.npy", "/dev/full", "folder"))
+@pytest.mark.parametrize("lse", ("none/l.npy", "/dev/full", "folder", "q.npy/l.npy", 300 * "l"))
 def test_both_outputs_or_none(onepass, qkv, tmp_path, lse):
     _, arguments = qkv()
     (tmp_path / "folder").mkdir()
@@ -83,6 +83,19 @@ def test_outputs_to_devices(onepass, qkv, tmp_path):
     with (tmp_path / "out").open("ab") as out:
         assert onepass(*arguments, stdout=out).returncode == 0
     assert (tmp_path / "out").read_bytes() == b"before " + wanted
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="no /dev/shm here")
+def test_outputs_in_shared_memory(onepass, qkv, tmp_path):
+    _, arguments = qkv()
+    arguments[2] = f"/dev/shm/{tmp_path.name}-{os.getpid()}.npy"
+    try:
+        for _ in range(2):  # a new file, then one that is there
+            result = onepass(*arguments)
+            assert result.returncode == 0, result.stderr
+            assert np.load(arguments[2]).shape == (1, 6, 4, 8)
+    finally:
+        os.unlink(arguments[2])
 
 
 @pytest.mark.parametrize("line", ("fwd f32 s=0", "fwd f32 s=0/8 mask=causal", "fwd f32 b=0 s=8",
