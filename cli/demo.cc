@@ -47,6 +47,9 @@ struct Demo {
     const Comparison c = compare(q, k, v, o.view, options, threads, runs);
     const Answer answer = check_answer(q, k, v, o.view, options, compared_rows);
     right = right && answer.right();
+    if (!answer.right()) {
+      std::fprintf(stderr, "onepass: %s\n", complaint(answer, c.plan.problem_line).c_str());
+    }
     const std::string picture = picture_path(++pictures);
     const Problem problem = value_of(validate(q, k, v, o.view, options));
     outputs.put(picture, to_svg(map_tiles(problem, c.plan.tile, 0, 0), c.plan.problem_line));

@@ -73,7 +73,12 @@ void profile(const ProfileOptions& options, int& exit_code) {
       "error of onepass to float64 in %lld rows %.2e (allowed %.2e); largest difference "
       "between the two %.2e\n",
       static_cast<long long>(answer.rows), answer.error, answer.allowed, c.difference);
-  if (!answer.right() || std::isnan(c.difference)) exit_code = 1;
+  if (answer.right() && !std::isnan(c.difference)) return;
+  exit_code = 1;
+  std::fprintf(stderr, "onepass: %s\n",
+               answer.right() ? "answer: one of the two ways gives NaN; both or none may; report "
+                                "this line"
+                              : complaint(answer, c.plan.problem_line).c_str());
 }
 
 }  // namespace

@@ -137,7 +137,8 @@ void add_run(CLI::App& app, int&) {
   verb->add_option("--lse", options->lse, "Log-sum-exp (b, h_q, s_q), written");
   verb->add_option("--mask", options->mask, "Which keys are visible, as in causal (default: full)");
   verb->add_option("--score", options->score, "The new logit, as in \"softcap(s, 50)\"");
-  verb->add_option("--arg", options->args, "name=file.npy or name=number, for mask and score")
+  verb->add_option("--arg", options->args,
+                   "name=file.npy, =number, =true or =false, for mask and score")
       ->allow_extra_args(false);
   verb->add_option("--definitions", options->definitions,
                    "Your own: \"name(a) = expression; ...\"");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <stdexcept>
 
 #include "cli/parts/convert.h"
@@ -94,6 +95,14 @@ reference::Format format_of(DType dtype) {
 }
 
 }  // namespace
+
+std::string complaint(const Answer& answer, const std::string& line) {
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "error %.3g to float64; up to %.3g is allowed",
+                answer.error, answer.allowed);
+  return std::string("answer: ") + numbers +
+         "; use numbers that its dtype can hold, or report this line: " + line;
+}
 
 Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& v,
                     const TensorView& o, const Attention& options, std::int64_t rows) {

@@ -17,6 +17,9 @@ struct Answer {
   bool right() const { return error <= allowed; }
 };
 
+/// What to say of a wrong answer to a problem line.
+std::string complaint(const Answer& answer, const std::string& line);
+
 /// Compares up to `rows` rows of a finished call, spread over sequences, heads and queries.
 /// Throws Error.
 Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& v,

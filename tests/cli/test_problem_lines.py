@@ -163,6 +163,15 @@ def test_learn_shows_a_nan_and_fails(onepass):
     assert result.returncode == 1, result.stdout
     errors = re.search(r"largest error against float64(.*)", result.stdout).group(1).split()
     assert len(errors) == 3 and errors.count("nan") == 2
+    assert result.stderr.count("NaN where float64 has none") == 2
+
+
+@pytest.mark.parametrize("verb", ("bench", "profile"))
+def test_wrong_answers_fail(onepass, verb):
+    """The library's scale is a float32 here and overflows; the reference's does not."""
+    result = onepass(verb, "fwd f32 s=8 scale=1e300", "--runs", 1)
+    assert result.returncode == 1 and "nan" in result.stdout
+    assert "onepass: answer: error nan to float64; up to " in result.stderr
 
 
 def test_printed_lines_keep_folded_arguments(onepass):
