@@ -27,15 +27,15 @@ struct Tensor {
 
 struct Options {
   std::string mask = "full";
-  std::string score;  // empty = the logit itself
-  std::string definitions;
-  std::vector<Argument> arguments;
-  std::optional<double> scale;  // default 1 / sqrt(d)
-  std::vector<double> sink;     // one logit per query head, or none
+  std::string score{};  // empty = the logit itself
+  std::string definitions{};
+  std::vector<Argument> arguments{};
+  std::optional<double> scale{};  // default 1 / sqrt(d)
+  std::vector<double> sink{};     // one logit per query head, or none
   bool top_left = false;
   /// First positions: empty = default, one number, or one per sequence.
-  std::vector<std::int64_t> q_start, k_start;
-  Dropout dropout;
+  std::vector<std::int64_t> q_start{}, k_start{};
+  Dropout dropout{};
 };
 
 /// One output row of one head.

@@ -13,7 +13,7 @@ std::int64_t StartOf::at(std::int64_t b) const {
 }
 
 Sequence Problem::sequence(std::int64_t batch) const {
-  Sequence at{.q_row = 0, .s_q = s_q, .k_row = 0, .s_kv = s_kv};
+  Sequence at{.q_row = 0, .s_q = s_q, .k_row = 0, .s_kv = s_kv, .k_batch = batch};
   if (cu_seqlens_q.given()) {
     at.q_row = integer_at(cu_seqlens_q, batch);
     at.s_q = integer_at(cu_seqlens_q, batch + 1) - at.q_row;

@@ -26,6 +26,7 @@ std::int64_t integer_at(const TensorView& array, std::int64_t i);
 struct Sequence {
   std::int64_t q_row = 0, s_q = 0;
   std::int64_t k_row = 0, s_kv = 0;
+  std::int64_t k_batch = 0;  // its place along the b dim of k and v
 };
 
 struct Problem {

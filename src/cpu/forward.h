@@ -52,23 +52,33 @@ struct ScratchMap {
 
 struct ForwardSizes {
   int tile_rows = 0, tile_keys = 0;
-  std::int64_t row_tiles = 0;   // query tiles of a head
-  std::int64_t key_groups = 0;  // groups of 64 keys of a head
   std::int64_t d_units = 0;
   std::int64_t o_stride = 0;  // d_v rounded up to whole vectors
   bool v_in_place = false;
-  std::int64_t packed_k_bytes = 0;  // of one key/value head
+  std::int64_t packed_k_bytes = 0;  // of a group of 64 keys
   std::int64_t packed_v_bytes = 0;
-  std::int64_t wave_heads = 0;  // key/value heads packed at a time, over all sequences
+  std::int64_t wave_groups = 0;  // groups packed at a time, over heads and sequences
   ScratchMap scratch;
   std::int64_t scopes_per_head = 1;  // records (scopes.h) of a key/value head
-  std::int64_t scope_bytes = 0;      // of one record
-  // Workspace: packed K, packed V, scopes, scratch of each thread; offsets in bytes.
-  std::int64_t v_offset = 0, scopes_offset = 0, scratch_offset = 0, workspace_bytes = 0;
+  std::int64_t wave_scope_bytes = 0;
+  // Workspace: packed K, packed V, scopes, table of sequences, scratch of each thread; offsets in
+  // bytes.
+  std::int64_t v_offset = 0, scopes_offset = 0, sequences_offset = 0, scratch_offset = 0;
+  std::int64_t workspace_bytes = 0;
+};
+
+struct SequenceWork;  // sequences.h
+
+/// The heads at work, and where their parts begin among those of all heads.
+struct Wave {
+  std::int64_t first_head = 0, heads = 0;          // over (b, h_kv)
+  std::int64_t first_group = 0, groups = 0;        // of 64 keys
+  std::int64_t first_row_tile = 0, row_tiles = 0;  // over the query heads
+  std::int64_t first_scope_byte = 0;
 };
 
 struct ForwardCall {
-  std::int64_t b = 0, h_q = 0, h_kv = 0, group = 1, s_q = 0, s_kv = 0, d = 0, d_v = 0;
+  std::int64_t b = 0, h_q = 0, h_kv = 0, group = 1, d = 0, d_v = 0;
   Strided q, k, v, o;
   Strided lse;   // d unused; data null = not asked for
   Strided sink;  // h only; data null = none
@@ -82,14 +92,14 @@ struct ForwardCall {
   const Dropout* dropout = nullptr;      // null = none
   ForwardSizes sizes;
   std::byte* workspace = nullptr;
-  std::int64_t first_head = 0;  // of the wave, counted over (b, h_kv)
-  std::int64_t heads = 0;       // in the wave
+  const SequenceWork* sequences = nullptr;  // b of them
+  Wave wave;
 };
 
 /// The kernels of one compute form on one instruction set.
 struct ForwardKernels {
   Form form;
-  /// Packs group `item % key_groups` of the wave's head `item / key_groups`.
+  /// Packs one group of 64 keys of the wave.
   void (*pack)(const ForwardCall&, std::int64_t item, int thread);
   /// One query tile of one query head, from scores to output.
   void (*run)(const ForwardCall&, std::int64_t item, int thread);

@@ -15,7 +15,7 @@ void run_item(const ForwardCall& call, std::int64_t item, int thread) {
   if (!call.mask && !call.score) return tile.run(nullptr, nullptr, nullptr);
   std::byte* scratch =
       call.workspace + call.sizes.scratch_offset + thread * call.sizes.scratch.bytes;
-  const ScopeRecord* record = scope_record(call, tile.query_head());
+  const ScopeRecord* record = scope_record(call, tile.b(), tile.h());
   if (!call.mask) return run_score<F>(tile, call, record, nullptr, nullptr, scratch);
   const lang::Scope scope = call.problem->scope(tile.b(), tile.h());
   const lang::Classifier classifier(*call.mask, scope, record->summaries);

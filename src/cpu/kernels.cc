@@ -7,6 +7,7 @@
 
 #include "cpu/forward.h"
 #include "cpu/scopes.h"
+#include "cpu/sequences.h"
 #include "cpu/sizes.h"
 #include "cpu/targets.h"
 #include "cpu/threads.h"
@@ -45,7 +46,7 @@ void split_scale(const Problem& p, ForwardCall& call) {
 ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* workspace) {
   ForwardCall call;
   call.b = p.b, call.h_q = p.h_q, call.h_kv = p.h_kv, call.group = p.group;
-  call.s_q = p.s_q, call.s_kv = p.s_kv, call.d = p.d, call.d_v = p.d_v;
+  call.d = p.d, call.d_v = p.d_v;
   call.q = strided(p.q), call.k = strided(p.k), call.v = strided(p.v), call.o = strided(p.o);
   if (p.lse.given()) {  // (b, h, s)
     call.lse = strided(p.lse);
@@ -74,7 +75,6 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
     return std::string("instruction set: ") + name(isa) +
            " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
   }
-  if (p.varlen()) return "lengths: packed or partly used sequences; this kernel takes whole ones";
   if (!cpu::forward_kernels(isa, p.dtype)) {
     return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
   }
@@ -92,18 +92,17 @@ template <Isa isa>
 Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   const ForwardKernels& kernels = *cpu::forward_kernels(isa, p.dtype);
   ForwardCall call = forward_call(p, forward_sizes(p, kernels.form, plan), exec.workspace);
-  const ForwardSizes& sizes = call.sizes;
-  const std::int64_t heads = p.b * p.h_kv;
-  for (call.first_head = 0; call.first_head < heads; call.first_head += sizes.wave_heads) {
-    call.heads = std::min(sizes.wave_heads, heads - call.first_head);
+  list_sequences(call);
+  const Wave& wave = call.wave;
+  while (next_wave(call, plan.threads)) {
     const auto prepare = [&](std::int64_t item, int) { prepare_scope(call, item); };
     if (call.mask || call.score) {
-      parallel_for(plan.threads, call.heads * sizes.scopes_per_head, prepare);
+      parallel_for(plan.threads, wave.heads * call.sizes.scopes_per_head, prepare);
     }
     const auto pack = [&](std::int64_t item, int thread) { kernels.pack(call, item, thread); };
-    parallel_for(plan.threads, call.heads * sizes.key_groups, pack);
+    parallel_for(plan.threads, wave.groups, pack);
     const auto run = [&](std::int64_t item, int thread) { kernels.run(call, item, thread); };
-    parallel_for(plan.threads, call.heads * p.group * sizes.row_tiles, run);
+    parallel_for(plan.threads, wave.row_tiles, run);
   }
   return {};
 }

@@ -34,7 +34,7 @@ void transpose_rows(const typename F::unit* rows, std::int64_t row_stride, std::
 }
 
 template <class F>
-void pack_keys(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int64_t first_key,
+void pack_keys(const ForwardCall& call, const Sequence& at, std::int64_t h, std::int64_t first_key,
                typename F::unit* rows, std::byte* packed) {
   constexpr int lanes = F::lanes, panel_keys = F::block_vecs * lanes;
   const std::int64_t width = call.sizes.d_units;
@@ -44,17 +44,17 @@ void pack_keys(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int
   for (std::int64_t key = first_key; key < first_key + group_keys; key += lanes) {
     auto* panel = reinterpret_cast<typename F::unit*>(packed) +
                   key / panel_keys * panel_keys * width + key % panel_keys;
-    for (int r = 0; r < lanes && key + r + rows_ahead < call.s_kv; ++r) {
-      prefetch_row(call.k, b, key + r + rows_ahead, h, call.d);
+    for (int r = 0; r < lanes && key + r + rows_ahead < at.s_kv; ++r) {
+      prefetch_row(call.k, at.k_batch, at.k_row + key + r + rows_ahead, h, call.d);
     }
-    if (direct && key + lanes <= call.s_kv) {
-      const auto* source = reinterpret_cast<const typename F::unit*>(address(call.k, b, key, h));
+    if (direct && key + lanes <= at.s_kv) {
+      const auto* source = reinterpret_cast<const typename F::unit*>(address(call.k, at.k_batch, at.k_row + key, h));
       transpose_rows<F>(source, call.k.s, width, panel);
       continue;
     }
     for (int r = 0; r < lanes; ++r) {
-      const std::int64_t count = key + r < call.s_kv ? call.d : 0;
-      unit_row<F>(count ? address(call.k, b, key + r, h) : nullptr, call.k.dtype, call.k.d, count,
+      const std::int64_t count = key + r < at.s_kv ? call.d : 0;
+      unit_row<F>(count ? address(call.k, at.k_batch, at.k_row + key + r, h) : nullptr, call.k.dtype, call.k.d, count,
                   1.0, rows + r * row_stride, row_stride);
     }
     transpose_rows<F>(rows, row_stride, width, panel);
@@ -86,37 +86,38 @@ void store_value_row(const typename F::unit* rows, std::int64_t columns, std::in
 }
 
 template <class F>
-void pack_values(const ForwardCall& call, std::int64_t b, std::int64_t h, std::int64_t first_key,
-                 typename F::unit* rows, std::byte* packed) {
+void pack_values(const ForwardCall& call, const Sequence& at, std::int64_t h,
+                 std::int64_t first_key, std::int64_t key_groups, typename F::unit* rows,
+                 std::byte* packed) {
   const std::int64_t columns = call.sizes.o_stride;
-  const std::int64_t panel_rows = call.sizes.key_groups * group_keys / F::unit_elements;
+  const std::int64_t panel_rows = key_groups * group_keys / F::unit_elements;
   auto* out = reinterpret_cast<typename F::unit*>(packed);
   for (std::int64_t key = first_key; key < first_key + group_keys; key += F::unit_elements) {
     for (int e = 0; e < F::unit_elements; ++e) {
-      if (key + e + rows_ahead < call.s_kv) {
-        prefetch_row(call.v, b, key + e + rows_ahead, h, call.d_v);
+      if (key + e + rows_ahead < at.s_kv) {
+        prefetch_row(call.v, at.k_batch, at.k_row + key + e + rows_ahead, h, call.d_v);
       }
-      const std::int64_t count = key + e < call.s_kv ? call.d_v : 0;
-      unit_row<F>(count ? address(call.v, b, key + e, h) : nullptr, call.v.dtype, call.v.d, count,
+      const std::int64_t count = key + e < at.s_kv ? call.d_v : 0;
+      unit_row<F>(count ? address(call.v, at.k_batch, at.k_row + key + e, h) : nullptr, call.v.dtype, call.v.d, count,
                   1.0, rows + e * columns / F::unit_elements, columns / F::unit_elements);
     }
     store_value_row<F>(rows, columns, panel_rows, key / F::unit_elements, out);
   }
 }
 
-/// Item = group of 64 keys, counted over the wave's heads.
+/// Item = group of 64 keys of the wave.
 template <class F>
 void pack_item(const ForwardCall& call, std::int64_t item, int thread) {
   const ForwardSizes& sizes = call.sizes;
-  const std::int64_t slot = item / sizes.key_groups;
-  const std::int64_t first_key = item % sizes.key_groups * group_keys;
-  const std::int64_t head = call.first_head + slot;
-  const std::int64_t b = head / call.h_kv, h = head % call.h_kv;
+  const KeyGroup part = key_group(call, item);
+  const Sequence& at = part.sequence->at;
+  const std::int64_t first_key = part.group * group_keys;
   std::byte* scratch = call.workspace + sizes.scratch_offset + thread * sizes.scratch.bytes;
   auto* rows = reinterpret_cast<typename F::unit*>(scratch + sizes.scratch.rows);
-  pack_keys<F>(call, b, h, first_key, rows, call.workspace + slot * sizes.packed_k_bytes);
+  pack_keys<F>(call, at, part.h_kv, first_key, rows,
+               call.workspace + part.place * sizes.packed_k_bytes);
   if (!sizes.v_in_place) {
-    pack_values<F>(call, b, h, first_key, rows,
-                   call.workspace + sizes.v_offset + slot * sizes.packed_v_bytes);
+    pack_values<F>(call, at, part.h_kv, first_key, part.sequence->key_groups, rows,
+                   call.workspace + sizes.v_offset + part.place * sizes.packed_v_bytes);
   }
 }

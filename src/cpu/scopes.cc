@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "cpu/sequences.h"
 #include "lang/interval.h"
 
 namespace onepass::cpu {
@@ -10,8 +11,13 @@ namespace {
 constexpr std::int64_t alignment = 64;
 constexpr std::int64_t record_bytes = (sizeof(ScopeRecord) + alignment - 1) / alignment * alignment;
 
-std::byte* record_at(const ForwardCall& call, std::int64_t index) {
-  return call.workspace + call.sizes.scopes_offset + index * call.sizes.scope_bytes;
+/// The place of the record that query head `h` of sequence `b` uses.
+std::byte* record_at(const ForwardCall& call, std::int64_t b, std::int64_t h) {
+  const std::int64_t per_head = call.sizes.scopes_per_head;
+  const SequenceWork& s = call.sequences[b];
+  const std::int64_t records = h / call.group * per_head + h % call.group % per_head;
+  return call.workspace + call.sizes.scopes_offset + s.scope_bytes_before * call.h_kv * per_head +
+         s.scope_bytes * records - call.wave.first_scope_byte;
 }
 
 }  // namespace
@@ -22,19 +28,19 @@ std::int64_t scopes_per_head(const Problem& p) {
   return varies ? p.group : 1;
 }
 
-std::int64_t scope_bytes(const Problem& p) {
+std::int64_t scope_bytes(const Problem& p, std::int64_t s_q, std::int64_t s_kv) {
   if (!p.has_mask && !p.has_score) return 0;
   const std::int64_t summaries =
-      p.has_mask ? lang::Summaries::bytes(p.mask, p.s_q, p.s_kv) : std::int64_t{0};
+      p.has_mask ? lang::Summaries::bytes(p.mask, s_q, s_kv) : std::int64_t{0};
   return record_bytes + (summaries + alignment - 1) / alignment * alignment;
 }
 
 void prepare_scope(const ForwardCall& call, std::int64_t item) {
   const std::int64_t per_head = call.sizes.scopes_per_head;
-  const std::int64_t head = call.first_head + item / per_head;  // over (b, h_kv)
-  const std::int64_t h = head % call.h_kv * call.group + item % per_head;
-  const lang::Scope scope = call.problem->scope(head / call.h_kv, h);
-  std::byte* place = record_at(call, item);
+  const std::int64_t head = call.wave.first_head + item / per_head;  // over (b, h_kv)
+  const std::int64_t b = head / call.h_kv, h = head % call.h_kv * call.group + item % per_head;
+  const lang::Scope scope = call.problem->scope(b, h);
+  std::byte* place = record_at(call, b, h);
   ScopeRecord record;
   if (call.mask) {
     record.summaries = lang::Summaries(*call.mask, scope, place + record_bytes);
@@ -44,10 +50,8 @@ void prepare_scope(const ForwardCall& call, std::int64_t item) {
   new (place) ScopeRecord(record);
 }
 
-const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t query_head) {
-  const std::int64_t per_head = call.sizes.scopes_per_head;
-  const std::int64_t item = query_head / call.group * per_head + query_head % call.group % per_head;
-  return std::launder(reinterpret_cast<const ScopeRecord*>(record_at(call, item)));
+const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t b, std::int64_t h) {
+  return std::launder(reinterpret_cast<const ScopeRecord*>(record_at(call, b, h)));
 }
 
 }  // namespace onepass::cpu

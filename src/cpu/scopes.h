@@ -19,13 +19,13 @@ struct ScopeRecord {
 /// Records for each key/value head: 1, or the whole group.
 std::int64_t scopes_per_head(const Problem& problem);
 
-/// Bytes of a record with its summaries; a multiple of 64.
-std::int64_t scope_bytes(const Problem& problem);
+/// Bytes of a record with its summaries for a sequence of these lengths; a multiple of 64.
+std::int64_t scope_bytes(const Problem& problem, std::int64_t s_q, std::int64_t s_kv);
 
 /// Makes record `item` of the wave in its place in the workspace.
 void prepare_scope(const ForwardCall& call, std::int64_t item);
 
-/// The record of the query head `query_head` of the wave.
-const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t query_head);
+/// The record of query head `h` of sequence `b`, of the wave.
+const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t b, std::int64_t h);
 
 }  // namespace onepass::cpu

@@ -1,17 +1,17 @@
 #include "cpu/sizes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/scopes.h"
+#include "cpu/sequences.h"
 #include "cpu/tiles.h"
 #include "lang/evaluate.h"
 
 namespace onepass::cpu {
 namespace {
 
-// Packed heads wait in memory for their turn, as few as keep the threads busy, so that they stay in
-// the caches; never more than this unless one head is larger.
-constexpr std::int64_t items_per_thread = 16;
+// Packed heads never take more than this unless one head is larger.
 constexpr std::int64_t wave_bytes = std::int64_t{16} << 20;
 constexpr std::int64_t wave_bytes_per_thread = std::int64_t{2} << 20;
 // Query rows of a key/value head up to which V is not worth a copy.
@@ -43,19 +43,53 @@ ScratchMap scratch_map(const Problem& p, const ForwardSizes& sizes, const Form& 
   return map;
 }
 
+/// Lengths as far as a plan can know them: it reads no memory.
+struct Lengths {
+  double mean_q, mean_kv;    // over the sequences; of partly used ones an upper bound
+  std::int64_t most_groups;  // of 64 keys, of a head
+  std::int64_t all_groups;   // over sequences and key/value heads
+};
+
+Lengths lengths_of(const Problem& p) {
+  const double sequences = static_cast<double>(std::max<std::int64_t>(p.b, 1));
+  const std::int64_t most_groups = (p.s_kv + group_keys - 1) / group_keys;
+  const bool packed = p.cu_seqlens_k.given();
+  return {.mean_q = static_cast<double>(p.s_q) / (p.cu_seqlens_q.given() ? sequences : 1.0),
+          .mean_kv = static_cast<double>(p.s_kv) / (packed ? sequences : 1.0),
+          .most_groups = most_groups,
+          .all_groups = p.h_kv * (packed ? p.s_kv / group_keys + p.b : p.b * most_groups)};
+}
+
+/// Room for the packed heads and the scopes of a wave.
+void size_wave(const Problem& p, const Plan& plan, ForwardSizes& sizes) {
+  const Lengths lengths = lengths_of(p);
+  const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
+  const std::int64_t scope = scope_bytes(p, p.s_q, p.s_kv) * sizes.scopes_per_head;  // of a head
+  const std::int64_t head_bytes = std::max<std::int64_t>(
+      lengths.most_groups * (sizes.packed_k_bytes + sizes.packed_v_bytes) + scope, 1);
+  const std::int64_t head_items = std::max<std::int64_t>(
+      p.group * static_cast<std::int64_t>(std::ceil(lengths.mean_q / sizes.tile_rows)), 1);
+  const std::int64_t wanted = (wave_items_per_thread * plan.threads + head_items - 1) / head_items;
+  const std::int64_t most = (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes;
+  const std::int64_t wave_heads = std::clamp<std::int64_t>(std::min(wanted, most), 1, heads);
+  sizes.wave_groups = std::min(wave_heads * lengths.most_groups, lengths.all_groups);
+  sizes.wave_scope_bytes = wave_heads * scope;
+}
+
 }  // namespace
 
 void choose_tile(const Problem& p, Isa isa, Plan& plan) {
   const ForwardTile tile = forward_tile(isa, p.dtype, p.d, p.d_v);
-  const double pairs = static_cast<double>(p.b) * static_cast<double>(p.h_q) *
-                       static_cast<double>(p.s_q) * static_cast<double>(p.s_kv);
-  const double flops = 2.0 * pairs * static_cast<double>(p.d + p.d_v);
+  const Lengths lengths = lengths_of(p);
+  const double heads = static_cast<double>(p.b) * static_cast<double>(p.h_q);
+  const double flops =
+      2.0 * heads * lengths.mean_q * lengths.mean_kv * static_cast<double>(p.d + p.d_v);
   plan.threads = static_cast<int>(std::clamp(flops / flops_per_thread, 1.0, 1.0 * plan.threads));
   plan.tile.keys =
       std::min<std::int64_t>(tile.keys, round_up(std::max<std::int64_t>(p.s_kv, 1), group_keys));
   std::int64_t rows =
       std::min<std::int64_t>(tile.rows, round_up(std::max<std::int64_t>(p.s_q, 1), group_rows));
-  const auto items = [&] { return p.b * p.h_q * ((p.s_q + rows - 1) / rows); };
+  const auto items = [&] { return heads * std::ceil(lengths.mean_q / static_cast<double>(rows)); };
   while (plan.threads > 1 && rows > 4 * group_rows && items() < 4 * plan.threads) {
     rows = round_up(rows / 2, group_rows);
   }
@@ -66,8 +100,6 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   ForwardSizes sizes;
   sizes.tile_rows = static_cast<int>(plan.tile.rows);
   sizes.tile_keys = static_cast<int>(plan.tile.keys);
-  sizes.row_tiles = (p.s_q + sizes.tile_rows - 1) / sizes.tile_rows;
-  sizes.key_groups = (p.s_kv + group_keys - 1) / group_keys;
   sizes.d_units = (p.d + form.unit_elements - 1) / form.unit_elements;
   sizes.o_stride = round_up(p.d_v, form.lanes);
   const DType packed = form.unit_elements == 2 ? DType::bfloat16
@@ -79,25 +111,17 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
                         sizes.o_stride == p.d_v;
   const bool dense = p.v.strides[1] == p.d_v;
   sizes.v_in_place = readable && (dense || p.s_q * p.group <= few_queries);
-  const std::int64_t keys = sizes.key_groups * group_keys;
-  sizes.packed_k_bytes = round_up(keys * sizes.d_units * form.unit_bytes, 64);
-  sizes.packed_v_bytes =
-      sizes.v_in_place ? 0
-                       : round_up(keys / form.unit_elements * sizes.o_stride * form.unit_bytes, 64);
+  sizes.packed_k_bytes = std::int64_t{group_keys} * sizes.d_units * form.unit_bytes;
+  sizes.packed_v_bytes = sizes.v_in_place ? 0
+                                          : std::int64_t{group_keys} / form.unit_elements *
+                                                sizes.o_stride * form.unit_bytes;
   sizes.scopes_per_head = scopes_per_head(p);
-  sizes.scope_bytes = scope_bytes(p);
-  const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
-  const std::int64_t head_bytes = std::max<std::int64_t>(
-      sizes.packed_k_bytes + sizes.packed_v_bytes + sizes.scopes_per_head * sizes.scope_bytes, 1);
-  const std::int64_t head_items = std::max<std::int64_t>(p.group * sizes.row_tiles, 1);
-  const std::int64_t wanted = (items_per_thread * plan.threads + head_items - 1) / head_items;
-  const std::int64_t most = (wave_bytes + wave_bytes_per_thread * plan.threads) / head_bytes;
-  sizes.wave_heads = std::clamp<std::int64_t>(std::min(wanted, most), 1, heads);
+  size_wave(p, plan, sizes);
   sizes.scratch = scratch_map(p, sizes, form);
-  sizes.v_offset = sizes.wave_heads * sizes.packed_k_bytes;
-  sizes.scopes_offset = sizes.v_offset + sizes.wave_heads * sizes.packed_v_bytes;
-  sizes.scratch_offset =
-      sizes.scopes_offset + sizes.wave_heads * sizes.scopes_per_head * sizes.scope_bytes;
+  sizes.v_offset = sizes.wave_groups * sizes.packed_k_bytes;
+  sizes.scopes_offset = sizes.v_offset + sizes.wave_groups * sizes.packed_v_bytes;
+  sizes.sequences_offset = sizes.scopes_offset + sizes.wave_scope_bytes;
+  sizes.scratch_offset = sizes.sequences_offset + sequences_bytes(p.b);
   sizes.workspace_bytes = sizes.scratch_offset + plan.threads * sizes.scratch.bytes;
   return sizes;
 }

@@ -4,6 +4,7 @@
 
 #include "cpu/forward.h"
 #include "cpu/scopes.h"
+#include "cpu/sequences.h"
 #include "cpu/walk.h"
 #include "lang/machine.h"
 

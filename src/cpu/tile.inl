@@ -16,11 +16,11 @@ class QueryTile {
 
   std::int64_t b() const { return b_; }
   std::int64_t h() const { return h_; }
-  std::int64_t query_head() const { return query_head_; }
 
  private:
   friend class GroupStep<F>;
 
+  std::int64_t q_row(int r) const { return at_.q_row + row_begin_ + r; }
   int padded_rows() const { return groups_ * group_rows; }
   real sink() const;
 
@@ -36,11 +36,12 @@ class QueryTile {
 
   const ForwardCall& call_;
   const lang::Classifier* classifier_ = nullptr;
+  Sequence at_;
   bool bounded_ = false;  // the mask is bounds_ exactly
   lang::PairBounds bounds_{};
   Evaluator<float>* mask_ = nullptr;
   Evaluator<real>* score_ = nullptr;
-  std::int64_t b_ = 0, h_ = 0, h_kv_ = 0, query_head_ = 0, row_begin_ = 0;
+  std::int64_t b_ = 0, h_ = 0, h_kv_ = 0, row_begin_ = 0;
   int rows_ = 0, groups_ = 0;
   bool isolate_ = false;  // hidden keys' V takes no part, be it NaN
   real headroom_ = 1;     // of weights: lets a sum of large values pass
@@ -56,25 +57,20 @@ class QueryTile {
 template <class F>
 QueryTile<F>::QueryTile(const ForwardCall& call, std::int64_t item, int thread) : call_(call) {
   const ForwardSizes& sizes = call.sizes;
-  // Late rows first: under a causal mask they are the long ones.
-  const std::int64_t tile = sizes.row_tiles - 1 - item % sizes.row_tiles;
-  query_head_ = item / sizes.row_tiles;
-  const std::int64_t slot = query_head_ / call.group;
-  const std::int64_t head = call.first_head + slot;
-  b_ = head / call.h_kv;
-  h_kv_ = head % call.h_kv;
-  h_ = h_kv_ * call.group + query_head_ % call.group;
-  row_begin_ = tile * sizes.tile_rows;
-  const std::int64_t left = call.s_q - row_begin_;
+  const RowTile part = row_tile(call, item);
+  at_ = part.sequence->at;
+  b_ = part.b, h_ = part.h, h_kv_ = part.h_kv;
+  row_begin_ = part.tile * sizes.tile_rows;
+  const std::int64_t left = at_.s_q - row_begin_;
   rows_ = static_cast<int>(left < sizes.tile_rows ? left : sizes.tile_rows);
   groups_ = (rows_ + group_rows - 1) / group_rows;
-  k_ = reinterpret_cast<const unit*>(call.workspace + slot * sizes.packed_k_bytes);
+  k_ = reinterpret_cast<const unit*>(call.workspace + part.place * sizes.packed_k_bytes);
   if (sizes.v_in_place) {
-    v_ = {reinterpret_cast<const unit*>(address(call.v, b_, 0, h_kv_)), 0, call.v.s};
+    v_ = {reinterpret_cast<const unit*>(address(call.v, at_.k_batch, at_.k_row, h_kv_)), 0, call.v.s};
   } else {
     v_ = {reinterpret_cast<const unit*>(call.workspace + sizes.v_offset +
-                                        slot * sizes.packed_v_bytes),
-          sizes.key_groups * group_keys / F::unit_elements, 0};
+                                        part.place * sizes.packed_v_bytes),
+          part.sequence->key_groups * group_keys / F::unit_elements, 0};
   }
   std::byte* scratch = call.workspace + sizes.scratch_offset + thread * sizes.scratch.bytes;
   const ScratchMap& map = sizes.scratch;
@@ -98,7 +94,7 @@ void QueryTile<F>::run(const lang::Classifier* classifier, Evaluator<float>* mas
   // A row that is not finite may have got it from keys that it does not see, or from a sum that
   // overflowed: its group once more, the same sums in the same order, without them and scaled.
   isolate_ = true;
-  for (std::int64_t keys = call_.s_kv; keys > 0; keys /= 2) headroom_ /= 2;
+  for (std::int64_t keys = at_.s_kv; keys > 0; keys /= 2) headroom_ /= 2;
   const std::int64_t tile_begin = row_begin_, tile_end = row_begin_ + rows_;
   for (int group = 0; bad != 0; ++group, bad >>= 1) {
     if (!(bad & 1U)) continue;
@@ -115,7 +111,7 @@ template <class F>
 void QueryTile<F>::walk() {
   load_queries();
   start_rows();
-  walk_keys(classifier_, {row_begin_, row_begin_ + rows_}, call_.s_kv, call_.sizes.tile_keys, this,
+  walk_keys(classifier_, {row_begin_, row_begin_ + rows_}, at_.s_kv, call_.sizes.tile_keys, this,
             visit);
 }
 
@@ -124,10 +120,10 @@ void QueryTile<F>::load_queries() {
   const std::int64_t width = call_.sizes.d_units;
   for (int r = 0; r < padded_rows(); ++r) {
     if (r + rows_ahead < rows_) {
-      prefetch_row(call_.q, b_, row_begin_ + r + rows_ahead, h_, call_.d);
+      prefetch_row(call_.q, b_, q_row(r + rows_ahead), h_, call_.d);
     }
     const std::int64_t count = r < rows_ ? call_.d : 0;
-    unit_row<F>(count ? address(call_.q, b_, row_begin_ + r, h_) : nullptr, call_.q.dtype,
+    unit_row<F>(count ? address(call_.q, b_, q_row(r), h_) : nullptr, call_.q.dtype,
                 call_.q.d, count, call_.q_factor, q_ + r * width, width);
   }
 }
@@ -187,9 +183,9 @@ std::uint64_t QueryTile<F>::finish() {
       const real divisor = sum == real{0} ? real{1} : sum * kept * headroom_;
       const vec l = F::set1(divisor), reciprocal = F::set1(real{1} / divisor);
       if (r + rows_ahead < rows_) {
-        prefetch_row<true>(call_.o, b_, row_begin_ + r + rows_ahead, h_, call_.d_v);
+        prefetch_row<true>(call_.o, b_, q_row(r + rows_ahead), h_, call_.d_v);
       }
-      std::byte* target = address(call_.o, b_, row_begin_ + r, h_);
+      std::byte* target = address(call_.o, b_, q_row(r), h_);
       real* o = o_ + r * columns;
       real* to = direct ? reinterpret_cast<real*>(target) : o;
       for (std::int64_t c = 0; c < columns; c += lanes) {
@@ -211,5 +207,5 @@ void QueryTile<F>::store_lse(int row, real sum) {
   real lse = row_lse<F>(most == -F::infinity ? real{0} : most, sum);
   // Nothing but the sink was seen: its very value, not its round trip through log2.
   if (call_.sink.data && sum == real{1} && most == first_max_) lse = most;
-  __builtin_memcpy(address(call_.lse, b_, row_begin_ + row, h_), &lse, sizeof lse);
+  __builtin_memcpy(address(call_.lse, b_, q_row(row), h_), &lse, sizeof lse);
 }
