@@ -23,8 +23,17 @@ std::int64_t start(const std::vector<std::int64_t>& given, std::int64_t b, std::
 
 Attention::Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Options& options)
     : q_(q), k_(k), v_(v), options_(options) {
-  need(q.shape[0] == k.shape[0] && q.shape[0] == v.shape[0], "batch sizes differ");
+  need(k.shape[0] == v.shape[0] &&
+           k.shape[0] == (options.cu_seqlens_k.empty() ? sequences() : 1) &&
+           q.shape[0] == (options.cu_seqlens_q.empty() ? sequences() : 1),
+       "batch sizes differ");
   need(k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2], "k and v differ");
+  for (std::int64_t b = 0; b < sequences(); ++b) {
+    const Sequence at = sequence(b);
+    need(at.s_q >= 0 && at.q_batch < q.shape[0] && at.q_row + at.s_q <= q.shape[1] &&
+             at.s_kv >= 0 && at.k_batch < k.shape[0] && at.k_row + at.s_kv <= k.shape[1],
+         "a sequence does not lie in the tensors");
+  }
   need(q.shape[3] == k.shape[3], "head dims of q and k differ");
   need(k.shape[2] == 0 ? q.shape[2] == 0 : q.shape[2] % k.shape[2] == 0, "heads do not divide");
   need(options.sink.empty() || options.sink.size() == static_cast<std::size_t>(q.shape[2]),
@@ -39,27 +48,49 @@ Attention::Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Op
   }
 }
 
+std::int64_t Attention::sequences() const {
+  const auto& packed = options_.cu_seqlens_q;
+  return packed.empty() ? q_.shape[0] : static_cast<std::int64_t>(packed.size()) - 1;
+}
+
+Sequence Attention::sequence(std::int64_t b) const {
+  const auto i = static_cast<std::size_t>(b);
+  Sequence at{b, 0, q_.shape[1], b, 0, k_.shape[1]};
+  if (const auto& cu = options_.cu_seqlens_q; !cu.empty()) {
+    at.q_batch = 0, at.q_row = cu.at(i), at.s_q = cu.at(i + 1) - cu.at(i);
+  }
+  if (const auto& cu = options_.cu_seqlens_k; !cu.empty()) {
+    at.k_batch = 0, at.k_row = cu.at(i), at.s_kv = cu.at(i + 1) - cu.at(i);
+  }
+  if (!options_.seqused_k.empty()) at.s_kv = options_.seqused_k.at(i);
+  return at;
+}
+
 Pair Attention::pair(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col) const {
   Pair pair;
   pair.b = b, pair.h = h, pair.row = row, pair.col = col;
   pair.h_kv = h / (q_.shape[2] / k_.shape[2]);
-  pair.s_q = q_.shape[1], pair.s_kv = k_.shape[1];
+  const Sequence at = sequence(b);
+  pair.s_q = at.s_q, pair.s_kv = at.s_kv;
   pair.q = row + start(options_.q_start, b, options_.top_left ? 0 : pair.s_kv - pair.s_q);
   pair.k = col + start(options_.k_start, b, 0);
-  pair.token_q = b * pair.s_q + row, pair.token_k = b * pair.s_kv + col;
+  pair.token_q = at.q_batch * q_.shape[1] + at.q_row + row;
+  pair.token_k = at.k_batch * k_.shape[1] + at.k_row + col;
   return pair;
 }
 
 std::vector<Attention::Logit> Attention::logits(Format format, std::int64_t b, std::int64_t h,
                                                 std::int64_t row) const {
   std::vector<Logit> visible;
-  for (std::int64_t col = 0; col < k_.shape[1]; ++col) {
+  const Sequence at = sequence(b);
+  for (std::int64_t col = 0; col < at.s_kv; ++col) {
     Pair p = pair(b, h, row, col);
     if (!mask_->visible(p)) continue;
     double dot = 0.0;
     for (std::int64_t i = 0; i < q_.shape[3]; ++i) {
-      const double product = round_to(format, q_.at(b, row, h, i) * k_.at(b, col, p.h_kv, i));
-      dot = round_to(format, dot + product);
+      const double product =
+          q_.at(at.q_batch, at.q_row + row, h, i) * k_.at(at.k_batch, at.k_row + col, p.h_kv, i);
+      dot = round_to(format, dot + round_to(format, product));
     }
     p.s = round_to(format, scale_ * dot);
     const double s = score_ ? round_to(format, score_->score(p)) : p.s;
@@ -89,6 +120,7 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
   result.lse = round_to(sums, max + std::log(sum));
 
   const Dropout& dropout = options_.dropout;
+  const Sequence at = sequence(b);
   const std::int64_t h_kv = pair(b, h, row, 0).h_kv;
   for (const Logit& logit : visible) {
     double weight = round_to(weights, round_to(sums, std::exp(logit.s - max)) / sum);
@@ -97,8 +129,9 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
       weight = round_to(weights, weight / (1.0 - dropout.p));
     }
     for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
+      const double v = v_.at(at.k_batch, at.k_row + logit.pair.col, h_kv, i);
       double& o = result.o[static_cast<std::size_t>(i)];
-      o = round_to(sums, o + round_to(sums, weight * v_.at(b, logit.pair.col, h_kv, i)));
+      o = round_to(sums, o + round_to(sums, weight * v));
     }
   }
   return result;
@@ -115,18 +148,20 @@ Row Attention::plain_row(Format format, std::int64_t b, std::int64_t h, std::int
 
 Result attention(const Tensor& q, const Tensor& k, const Tensor& v, const Options& options) {
   const Attention call(q, k, v, options);
-  const std::int64_t b = q.shape[0], s_q = q.shape[1], h_q = q.shape[2], d_v = v.shape[3];
+  const std::int64_t s_q = q.shape[1], h_q = q.shape[2], d_v = v.shape[3];
   Result result;
-  result.o.shape = {b, s_q, h_q, d_v};
-  result.o.data.resize(static_cast<std::size_t>(b * s_q * h_q * d_v));
-  result.lse.resize(static_cast<std::size_t>(b * h_q * s_q));
-  for (std::int64_t batch = 0; batch < b; ++batch) {
+  result.o.shape = {q.shape[0], s_q, h_q, d_v};
+  result.o.data.resize(static_cast<std::size_t>(q.shape[0] * s_q * h_q * d_v));
+  result.lse.resize(static_cast<std::size_t>(q.shape[0] * h_q * s_q));
+  for (std::int64_t b = 0; b < call.sequences(); ++b) {
+    const Sequence at = call.sequence(b);
     for (std::int64_t head = 0; head < h_q; ++head) {
-      for (std::int64_t row = 0; row < s_q; ++row) {
-        const Row out = call.row(batch, head, row);
-        const std::int64_t place = ((batch * s_q + row) * h_q + head) * d_v;
+      for (std::int64_t row = 0; row < at.s_q; ++row) {
+        const Row out = call.row(b, head, row);
+        const std::int64_t place = ((at.q_batch * s_q + at.q_row + row) * h_q + head) * d_v;
         std::copy(out.o.begin(), out.o.end(), result.o.data.begin() + place);
-        result.lse[static_cast<std::size_t>((batch * h_q + head) * s_q + row)] = out.lse;
+        const std::int64_t line = (at.q_batch * h_q + head) * s_q + at.q_row + row;
+        result.lse[static_cast<std::size_t>(line)] = out.lse;
       }
     }
   }

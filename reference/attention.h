@@ -36,6 +36,16 @@ struct Options {
   /// First positions: empty = default, one number, or one per sequence.
   std::vector<std::int64_t> q_start{}, k_start{};
   Dropout dropout{};
+  /// Packed sequences: where each begins, and the end of the last. q (and o) or k and v are then
+  /// (1, tokens, h, d). Empty = not packed.
+  std::vector<std::int64_t> cu_seqlens_q{}, cu_seqlens_k{};
+  std::vector<std::int64_t> seqused_k{};  // keys in use of each sequence; empty = all
+};
+
+/// Where the rows of one sequence lie in the tensors.
+struct Sequence {
+  std::int64_t q_batch = 0, q_row = 0, s_q = 0;
+  std::int64_t k_batch = 0, k_row = 0, s_kv = 0;
 };
 
 /// One output row of one head.
@@ -55,6 +65,9 @@ class Attention {
   /// The same by a plain unfused kernel for inputs of `format`: float32 scores and sums (float64
   /// for float64), weights rounded to `format`. Its error is the yardstick of 16-bit tolerances.
   Row plain_row(Format format, std::int64_t b, std::int64_t h, std::int64_t row) const;
+
+  std::int64_t sequences() const;
+  Sequence sequence(std::int64_t b) const;
 
   /// The pair as the expressions see it, `s` unset.
   Pair pair(std::int64_t b, std::int64_t h, std::int64_t row, std::int64_t col) const;
@@ -80,7 +93,7 @@ class Attention {
 
 struct Result {
   Tensor o;                 // (b, s_q, h_q, d_v)
-  std::vector<double> lse;  // (b, h_q, s_q)
+  std::vector<double> lse;  // (b, h_q, s_q); of packed queries (h_q, tokens)
 };
 
 /// Every row.

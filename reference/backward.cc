@@ -20,22 +20,23 @@ Tensor zeros_like(const Tensor& tensor) {
   return {tensor.shape, std::vector<double>(tensor.data.size(), 0.0)};
 }
 
-/// y[b, s, h, :] += factor * x[b, t, g, :].
 struct Place {
   std::int64_t b, s, h;
 };
-void add(double factor, const Tensor& x, Place from, Tensor& y, Place to) {
-  for (std::int64_t i = 0; i < y.shape[3]; ++i) {
-    const std::int64_t at = ((to.b * y.shape[1] + to.s) * y.shape[2] + to.h) * y.shape[3] + i;
-    y.data[static_cast<std::size_t>(at)] += factor * x.at(from.b, from.s, from.h, i);
-  }
-}
 
 class Backward {
  public:
-  Backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+  Backward(Format format, const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
            const Options& options, const std::vector<double>& dlse)
-      : call_(q, k, v, options), dout_(dout), q_(q), k_(k), v_(v), options_(options), dlse_(dlse) {
+      : format_(format),
+        sums_(format == Format::float64 ? Format::float64 : Format::float32),
+        call_(q, k, v, options),
+        dout_(dout),
+        q_(q),
+        k_(k),
+        v_(v),
+        options_(options),
+        dlse_(dlse) {
     const auto rows = static_cast<std::size_t>(q.shape[0] * q.shape[2] * q.shape[1]);
     if (dout.shape != std::array{q.shape[0], q.shape[1], q.shape[2], v.shape[3]}) {
       throw std::invalid_argument("dout is not of the output's shape");
@@ -53,55 +54,88 @@ class Backward {
     }
   }
 
+  Gradients take() {
+    for (std::int64_t b = 0; b < call_.sequences(); ++b) {
+      for (std::int64_t h = 0; h < q_.shape[2]; ++h) {
+        for (std::int64_t i = 0; i < call_.sequence(b).s_q; ++i) row(b, h, i);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  double sum(double x) const { return round_to(sums_, x); }
+  double stored(double x) const { return round_to(format_, x); }
+
+  // y[to] += factor * x[from], over the channels.
+  void add(double factor, const Tensor& x, Place from, Tensor& y, Place to) const {
+    for (std::int64_t i = 0; i < y.shape[3]; ++i) {
+      const std::int64_t at = ((to.b * y.shape[1] + to.s) * y.shape[2] + to.h) * y.shape[3] + i;
+      double& total = y.data[static_cast<std::size_t>(at)];
+      total = sum(total + sum(factor * x.at(from.b, from.s, from.h, i)));
+    }
+  }
+
   void row(std::int64_t b, std::int64_t h, std::int64_t row) {
-    const auto visible = call_.logits(Format::float64, b, h, row);
-    const Row forward = call_.row(b, h, row);
+    const Sequence at = call_.sequence(b);
+    const Place query{at.q_batch, at.q_row + row, h};
+    const auto visible = call_.logits(sums_, b, h, row);
+    const Row forward =
+        format_ == Format::float64 ? call_.row(b, h, row) : call_.plain_row(format_, b, h, row);
     double delta = 0.0;
     for (std::int64_t i = 0; i < v_.shape[3] && !visible.empty(); ++i) {
-      delta += dout_.at(b, row, h, i) * forward.o[static_cast<std::size_t>(i)];
+      const double o = stored(forward.o[static_cast<std::size_t>(i)]);
+      delta = sum(delta + sum(dout_.at(query.b, query.s, h, i) * o));
     }
-    const std::int64_t place = (b * q_.shape[2] + h) * q_.shape[1] + row;
+    const std::int64_t place = (query.b * q_.shape[2] + h) * q_.shape[1] + query.s;
     const double dlse = dlse_.empty() ? 0.0 : dlse_[static_cast<std::size_t>(place)];
     if (!options_.sink.empty()) {
       const auto head = static_cast<std::size_t>(h);
       const double sink = options_.sink[head];
-      const double p = sink == forward.lse ? 1.0 : std::exp(sink - forward.lse);
-      if (sink != -infinity) out_.dsink[head] += p * (dlse - delta);
+      const double p = sink == forward.lse ? 1.0 : sum(std::exp(sink - forward.lse));
+      double& dsink = out_.dsink[head];
+      if (sink != -infinity) dsink = sum(dsink + sum(p * sum(dlse - delta)));
     }
-    for (const Attention::Logit& logit : visible) pair(logit, forward.lse, dlse - delta);
+    for (const Attention::Logit& logit : visible) {
+      pair(logit, query, at, forward.lse, sum(dlse - delta));
+    }
   }
 
-  Gradients take() { return std::move(out_); }
-
- private:
-  void pair(const Attention::Logit& logit, double lse, double dlse_minus_delta) {
+  void pair(const Attention::Logit& logit, Place query, const Sequence& sequence, double lse,
+            double dlse_minus_delta) {
     const Pair& at = logit.pair;
-    const Place query{at.b, at.row, at.h}, key{at.b, at.col, at.h_kv};
-    const double p = std::exp(logit.s - lse);
+    const Place key{sequence.k_batch, sequence.k_row + at.col, at.h_kv};
+    const double p = sum(std::exp(logit.s - lse));
     double dp = 0.0;
     const Dropout& dropout = options_.dropout;
     if (dropout.p == 0.0 || kept(dropout, at.b, at.h, at.row, at.col)) {
       const double z = 1.0 / (1.0 - dropout.p);
       for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
-        dp += z * dout_.at(at.b, at.row, at.h, i) * v_.at(at.b, at.col, at.h_kv, i);
+        const double product =
+            dout_.at(query.b, query.s, query.h, i) * v_.at(key.b, key.s, key.h, i);
+        dp = sum(dp + sum(product));
       }
-      add(p * z, dout_, query, out_.dv, key);
+      dp = sum(z * dp);
+      add(stored(p * z), dout_, query, out_.dv, key);
     }
-    const double ds = p * (dp + dlse_minus_delta);
+    const double ds = sum(p * sum(dp + dlse_minus_delta));
     if (ds == 0.0) return;
     const Tangent logit_itself = {{Variable{}, 1.0}};
     const Tangent tangent = call_.score() ? call_.score()->score_tangent(at) : logit_itself;
     for (const auto& [variable, rate] : tangent) {
       if (rate == 0.0) continue;
       if (variable.array) {
-        (*darray_.at(variable.array))[variable.element] += ds * rate;
+        double& total = (*darray_.at(variable.array))[variable.element];
+        total = sum(total + sum(ds * rate));
       } else {
-        add(call_.scale() * (ds * rate), k_, key, out_.dq, query);
-        add(call_.scale() * (ds * rate), q_, query, out_.dk, key);
+        const double scaled = stored(call_.scale() * sum(ds * rate));
+        add(scaled, k_, key, out_.dq, query);
+        add(scaled, q_, query, out_.dk, key);
       }
     }
   }
 
+  Format format_, sums_;
   Attention call_;
   const Tensor &dout_, &q_, &k_, &v_;
   const Options& options_;
@@ -114,13 +148,12 @@ class Backward {
 
 Gradients attention_backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
                              const Options& options, const std::vector<double>& dlse) {
-  Backward backward(dout, q, k, v, options, dlse);
-  for (std::int64_t b = 0; b < q.shape[0]; ++b) {
-    for (std::int64_t h = 0; h < q.shape[2]; ++h) {
-      for (std::int64_t row = 0; row < q.shape[1]; ++row) backward.row(b, h, row);
-    }
-  }
-  return backward.take();
+  return Backward(Format::float64, dout, q, k, v, options, dlse).take();
+}
+
+Gradients plain_backward(Format format, const Tensor& dout, const Tensor& q, const Tensor& k,
+                         const Tensor& v, const Options& options, const std::vector<double>& dlse) {
+  return Backward(format, dout, q, k, v, options, dlse).take();
 }
 
 }  // namespace onepass::reference

@@ -16,9 +16,16 @@ struct Gradients {
   std::map<std::string, std::vector<double>> darguments;
 };
 
-/// Gradients of <dout, o> + <dlse, lse>, with dout (b, s_q, h_q, d_v) and dlse (b, h_q, s_q) or
-/// empty for 0. Throws std::invalid_argument.
+/// Gradients of <dout, o> + <dlse, lse>, with dout of o's shape and dlse of lse's, or empty for 0.
+/// Throws std::invalid_argument.
 Gradients attention_backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
                              const Options& options = {}, const std::vector<double>& dlse = {});
+
+/// The same by a plain unfused kernel for inputs of `format`: float32 scores and sums (float64 for
+/// float64); o, the weights and the gradients of the logits rounded to `format` where they are read
+/// again. Its error is the yardstick of 16-bit tolerances.
+Gradients plain_backward(Format format, const Tensor& dout, const Tensor& q, const Tensor& k,
+                         const Tensor& v, const Options& options = {},
+                         const std::vector<double>& dlse = {});
 
 }  // namespace onepass::reference

@@ -6,6 +6,7 @@
 
 #include "conformance/generator.h"
 #include "reference/attention.h"
+#include "reference/backward.h"
 
 namespace onepass::reference {
 namespace {
@@ -206,6 +207,58 @@ TEST(Rounding, SixteenBitFormats) {
   EXPECT_EQ(round_to(Format::float16, std::ldexp(1.0, -24)), std::ldexp(1.0, -24));
   EXPECT_EQ(round_to(Format::float16, std::ldexp(1.0, -25)), 0.0);
   EXPECT_EQ(round_to(Format::float32, 0.1), static_cast<double>(0.1f));
+}
+
+// The rows [begin, end) of a (1, tokens, h, d) tensor.
+Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
+  const std::int64_t row = tensor.shape[2] * tensor.shape[3];
+  const auto from = tensor.data.begin();
+  return {{1, end - begin, tensor.shape[2], tensor.shape[3]},
+          {from + begin * row, from + end * row}};
+}
+
+TEST(Reference, PackedSequencesAreSeparateCalls) {
+  const std::vector<std::int64_t> cu_q = {0, 0, 5, 9}, cu_k = {0, 3, 10, 15}, used = {2, 7, 3};
+  const Tensor q = generated(1, 4, {1, 9, 4, 8}), k = generated(2, 1, {1, 15, 2, 8});
+  const Tensor v = generated(3, 1, {1, 15, 2, 6}), dout = generated(4, 1, {1, 9, 4, 6});
+  Options packed;
+  packed.mask = "causal";
+  packed.score = "s - 0.1 * abs(q - k) * (b + 1)";
+  packed.dropout = {0.3, 11, 5};
+  packed.cu_seqlens_q = cu_q, packed.cu_seqlens_k = cu_k, packed.seqused_k = used;
+  const Result all = attention(q, k, v, packed);
+  const Gradients gradients = attention_backward(dout, q, k, v, packed);
+  for (std::size_t b = 0; b < 3; ++b) {
+    Options one = packed;
+    one.cu_seqlens_q.clear(), one.cu_seqlens_k.clear(), one.seqused_k.clear();
+    one.score = "s - 0.1 * abs(q - k) * " + std::to_string(b + 1);
+    one.dropout.offset += b << 32;
+    const std::int64_t k_end = cu_k[b] + used[b];
+    const Tensor q_b = rows(q, cu_q[b], cu_q[b + 1]), dout_b = rows(dout, cu_q[b], cu_q[b + 1]);
+    const Tensor k_b = rows(k, cu_k[b], k_end), v_b = rows(v, cu_k[b], k_end);
+    EXPECT_EQ(attention(q_b, k_b, v_b, one).o.data, rows(all.o, cu_q[b], cu_q[b + 1]).data);
+    const Gradients of_one = attention_backward(dout_b, q_b, k_b, v_b, one);
+    EXPECT_EQ(of_one.dq.data, rows(gradients.dq, cu_q[b], cu_q[b + 1]).data);
+    EXPECT_EQ(of_one.dk.data, rows(gradients.dk, cu_k[b], k_end).data);
+    EXPECT_EQ(of_one.dv.data, rows(gradients.dv, cu_k[b], k_end).data);
+    for (const double unused : rows(gradients.dk, k_end, cu_k[b + 1]).data) EXPECT_EQ(unused, 0.0);
+  }
+}
+
+TEST(Reference, PlainBackwardIsNearTheExactOne) {
+  const Tensor q = generated(1, 1, {1, 7, 2, 8}), k = generated(2, 1, {1, 9, 2, 8});
+  const Tensor dout = generated(4, 1, {1, 7, 2, 8});
+  const Gradients exact = attention_backward(dout, q, k, k);
+  for (const auto& [format, error] :
+       {std::pair{Format::float32, 1e-6}, {Format::float16, 4e-3}, {Format::bfloat16, 3e-2}}) {
+    const Gradients plain = plain_backward(format, dout, q, k, k);
+    double worst = 0.0;
+    for (std::size_t i = 0; i < exact.dq.data.size(); ++i) {
+      worst = std::max(worst, std::fabs(plain.dq.data[i] - exact.dq.data[i]));
+    }
+    EXPECT_LE(worst, error);
+    EXPECT_GE(worst, error / 100);
+  }
 }
 
 }  // namespace
