@@ -23,8 +23,7 @@ std::int64_t start(const std::vector<std::int64_t>& given, std::int64_t b, std::
 
 Attention::Attention(const Tensor& q, const Tensor& k, const Tensor& v, const Options& options)
     : q_(q), k_(k), v_(v), options_(options) {
-  need(k.shape[0] == v.shape[0] &&
-           k.shape[0] == (options.cu_seqlens_k.empty() ? sequences() : 1) &&
+  need(k.shape[0] == v.shape[0] && k.shape[0] == (options.cu_seqlens_k.empty() ? sequences() : 1) &&
            q.shape[0] == (options.cu_seqlens_q.empty() ? sequences() : 1),
        "batch sizes differ");
   need(k.shape[1] == v.shape[1] && k.shape[2] == v.shape[2], "k and v differ");
@@ -101,9 +100,8 @@ std::vector<Attention::Logit> Attention::logits(Format format, std::int64_t b, s
 
 // o = sum_j exp(s_j - m) v_j / l, l = sum_j exp(s_j - m), lse = m + ln l, m = max_j s_j. The sink
 // is one more term of l, all of it when it is infinite. No visible key: o = 0, lse = sink or -inf.
-Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t h,
-                      std::int64_t row) const {
-  const std::vector<Logit> visible = logits(sums, b, h, row);
+Row Attention::attend(const std::vector<Logit>& visible, Format sums, Format weights,
+                      std::int64_t b, std::int64_t h, std::int64_t row) const {
   const double sink =
       options_.sink.empty() ? -infinity : options_.sink[static_cast<std::size_t>(h)];
   Row result{std::vector<double>(static_cast<std::size_t>(v_.shape[3]), 0.0), sink};
@@ -138,12 +136,13 @@ Row Attention::attend(Format sums, Format weights, std::int64_t b, std::int64_t 
 }
 
 Row Attention::row(std::int64_t b, std::int64_t h, std::int64_t row) const {
-  return attend(Format::float64, Format::float64, b, h, row);
+  const Format sums = Format::float64;
+  return attend(logits(sums, b, h, row), sums, sums, b, h, row);
 }
 
 Row Attention::plain_row(Format format, std::int64_t b, std::int64_t h, std::int64_t row) const {
   const Format sums = format == Format::float64 ? Format::float64 : Format::float32;
-  return attend(sums, format, b, h, row);
+  return attend(logits(sums, b, h, row), sums, format, b, h, row);
 }
 
 Result attention(const Tensor& q, const Tensor& k, const Tensor& v, const Options& options) {

@@ -78,13 +78,14 @@ class Attention {
   };
   /// The visible keys of a row with their logits; every step rounded to `format`.
   std::vector<Logit> logits(Format format, std::int64_t b, std::int64_t h, std::int64_t row) const;
+  /// Row `row` from its logits.
+  Row attend(const std::vector<Logit>& visible, Format sums, Format weights, std::int64_t b,
+             std::int64_t h, std::int64_t row) const;
 
   double scale() const { return scale_; }
   const Expression* score() const { return score_.get(); }  // null = the logit itself
 
  private:
-  Row attend(Format sums, Format weights, std::int64_t b, std::int64_t h, std::int64_t row) const;
-
   const Tensor &q_, &k_, &v_;
   Options options_;
   double scale_ = 1.0;

@@ -80,8 +80,7 @@ class Backward {
     const Sequence at = call_.sequence(b);
     const Place query{at.q_batch, at.q_row + row, h};
     const auto visible = call_.logits(sums_, b, h, row);
-    const Row forward =
-        format_ == Format::float64 ? call_.row(b, h, row) : call_.plain_row(format_, b, h, row);
+    const Row forward = call_.attend(visible, sums_, format_, b, h, row);
     double delta = 0.0;
     for (std::int64_t i = 0; i < v_.shape[3] && !visible.empty(); ++i) {
       const double o = stored(forward.o[static_cast<std::size_t>(i)]);
@@ -120,19 +119,23 @@ class Backward {
     }
     const double ds = sum(p * sum(dp + dlse_minus_delta));
     if (ds == 0.0) return;
-    const Tangent logit_itself = {{Variable{}, 1.0}};
-    const Tangent tangent = call_.score() ? call_.score()->score_tangent(at) : logit_itself;
-    for (const auto& [variable, rate] : tangent) {
+    if (!call_.score()) return add_logit(ds, query, key);
+    for (const auto& [variable, rate] : call_.score()->score_tangent(at)) {
       if (rate == 0.0) continue;
       if (variable.array) {
         double& total = (*darray_.at(variable.array))[variable.element];
         total = sum(total + sum(ds * rate));
       } else {
-        const double scaled = stored(call_.scale() * sum(ds * rate));
-        add(scaled, k_, key, out_.dq, query);
-        add(scaled, q_, query, out_.dk, key);
+        add_logit(ds * rate, query, key);
       }
     }
+  }
+
+  // The gradient of scale <q_i, k_j>.
+  void add_logit(double ds, Place query, Place key) {
+    const double scaled = stored(call_.scale() * sum(ds));
+    add(scaled, k_, key, out_.dq, query);
+    add(scaled, q_, query, out_.dk, key);
   }
 
   Format format_, sums_;

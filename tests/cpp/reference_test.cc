@@ -245,12 +245,33 @@ TEST(Reference, PackedSequencesAreSeparateCalls) {
   }
 }
 
+TEST(Reference, PackedSequencesWithoutQueriesProbes) {  // D16
+  struct Probe {
+    std::int64_t d;
+    double o, dq, dk, dv;
+  };
+  for (const Probe& probe : {Probe{64, 1302.40278, 236.974179, 558.580639, 628.536319},
+                             {256, 5480.41459, 1136.44156, 2686.70084, 2786.90295}}) {
+    Options options;
+    options.mask = "causal";
+    options.cu_seqlens_q = {0, 0, 12, 20, 20}, options.cu_seqlens_k = {0, 25, 42, 51, 80};
+    const Tensor q = generated(1, 4, {1, 20, 4, probe.d}), k = generated(2, 1, {1, 80, 1, probe.d});
+    const Tensor v = generated(3, 1, k.shape), dout = generated(4, 1, q.shape);
+    const Gradients gradients = attention_backward(dout, q, k, v, options);
+    EXPECT_NEAR(sum_abs(attention(q, k, v, options).o.data), probe.o, 1e-5 * probe.o);
+    EXPECT_NEAR(sum_abs(gradients.dq.data), probe.dq, 1e-5 * probe.dq);
+    EXPECT_NEAR(sum_abs(gradients.dk.data), probe.dk, 1e-5 * probe.dk);
+    EXPECT_NEAR(sum_abs(gradients.dv.data), probe.dv, 1e-5 * probe.dv);
+    if (probe.d == 64) EXPECT_NEAR(gradients.dk.at(0, 25, 0, 0), -0.224900032, 1e-8);
+  }
+}
+
 TEST(Reference, PlainBackwardIsNearTheExactOne) {
   const Tensor q = generated(1, 1, {1, 7, 2, 8}), k = generated(2, 1, {1, 9, 2, 8});
   const Tensor dout = generated(4, 1, {1, 7, 2, 8});
   const Gradients exact = attention_backward(dout, q, k, k);
   for (const auto& [format, error] :
-       {std::pair{Format::float32, 1e-6}, {Format::float16, 4e-3}, {Format::bfloat16, 3e-2}}) {
+       {std::pair{Format::float32, 1e-6}, {Format::float16, 4e-3}, {Format::bfloat16, 2e-3}}) {
     const Gradients plain = plain_backward(format, dout, q, k, k);
     double worst = 0.0;
     for (std::size_t i = 0; i < exact.dq.data.size(); ++i) {
