@@ -4,7 +4,16 @@
 
 namespace onepass {
 
-std::span<const KernelRow> registry() { return cpu::forward_kernels(); }
+std::span<const KernelRow> registry() {
+  static const std::vector<KernelRow> rows = [] {
+    std::vector<KernelRow> all;
+    for (const std::span<const KernelRow> some : {cpu::decode_kernels(), cpu::forward_kernels()}) {
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }();
+  return rows;
+}
 
 Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities) {
   Plan plan;

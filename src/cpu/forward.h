@@ -108,11 +108,15 @@ struct ForwardKernels {
   double (*multiply_only)(std::int64_t rounds, void* memory);
 };
 
+struct DecodeKernels;
+
 /// What an instruction set offers; a null entry is not offered.
 struct Target {
   const ForwardKernels* float32 = nullptr;
   const ForwardKernels* float64 = nullptr;
   const ForwardKernels* bfloat16_pairs = nullptr;
+  const DecodeKernels* decode_float32 = nullptr;
+  const DecodeKernels* decode_float64 = nullptr;
 };
 
 /// Null when the library was built for another architecture.

@@ -13,7 +13,6 @@
 #include "cpu/threads.h"
 
 namespace onepass::cpu {
-namespace {
 
 Strided strided(const TensorView& view) {
   return {.data = static_cast<std::byte*>(view.data),
@@ -24,6 +23,16 @@ Strided strided(const TensorView& view) {
           .h = view.strides[2],
           .d = view.strides[3]};
 }
+
+Strided strided_rows(const TensorView& view) {
+  Strided rows;
+  if (!view.given()) return rows;
+  rows = strided(view);
+  rows.h = view.strides[1], rows.s = view.strides[2], rows.d = 0;
+  return rows;
+}
+
+namespace {
 
 /// Weights are e^(weight_scale * score - max): weight_scale is positive, so that the largest score
 /// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead. A score
@@ -43,15 +52,14 @@ void split_scale(const Problem& p, ForwardCall& call) {
   }
 }
 
-ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* workspace) {
+}  // namespace
+
+ForwardCall forward_call(const Problem& p, void* workspace) {
   ForwardCall call;
   call.b = p.b, call.h_q = p.h_q, call.h_kv = p.h_kv, call.group = p.group;
   call.d = p.d, call.d_v = p.d_v;
   call.q = strided(p.q), call.k = strided(p.k), call.v = strided(p.v), call.o = strided(p.o);
-  if (p.lse.given()) {  // (b, h, s)
-    call.lse = strided(p.lse);
-    call.lse.h = p.lse.strides[1], call.lse.s = p.lse.strides[2];
-  }
+  call.lse = strided_rows(p.lse);
   if (p.sink.given()) {
     call.sink = strided(p.sink);
     call.sink.h = p.sink.strides[0];
@@ -61,20 +69,24 @@ ForwardCall forward_call(const Problem& p, const ForwardSizes& sizes, void* work
   call.score = p.has_score ? &p.score : nullptr;
   call.dropout = p.dropout.p > 0.0 ? &p.dropout : nullptr;
   split_scale(p, call);
-  call.sizes = sizes;
   call.workspace = static_cast<std::byte*>(workspace);
   return call;
 }
 
-template <Isa isa>
-std::string refuse(const Problem& p, const Capabilities& capabilities) {
+std::string refuse_isa(const Problem& p, const Capabilities& capabilities, Isa isa) {
   if (p.device.kind != Device::Kind::cpu)
     return "device: tensors on a GPU; this kernel runs on the CPU";
-  if (std::find(capabilities.isas.begin(), capabilities.isas.end(), isa) ==
-      capabilities.isas.end()) {
-    return std::string("instruction set: ") + name(isa) +
-           " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
-  }
+  const std::vector<Isa>& isas = capabilities.isas;
+  if (std::find(isas.begin(), isas.end(), isa) != isas.end()) return {};
+  return std::string("instruction set: ") + name(isa) +
+         " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
+}
+
+namespace {
+
+template <Isa isa>
+std::string refuse(const Problem& p, const Capabilities& capabilities) {
+  if (std::string reason = refuse_isa(p, capabilities, isa); !reason.empty()) return reason;
   if (!cpu::forward_kernels(isa, p.dtype)) {
     return std::string("dtype: ") + name(p.dtype) + "; this kernel takes bfloat16";
   }
@@ -91,7 +103,8 @@ void layout(const Problem& p, Plan& plan) {
 template <Isa isa>
 Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   const ForwardKernels& kernels = *cpu::forward_kernels(isa, p.dtype);
-  ForwardCall call = forward_call(p, forward_sizes(p, kernels.form, plan), exec.workspace);
+  ForwardCall call = forward_call(p, exec.workspace);
+  call.sizes = forward_sizes(p, kernels.form, plan);
   list_sequences(call);
   const Wave& wave = call.wave;
   while (next_wave(call, plan.threads)) {

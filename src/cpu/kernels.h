@@ -4,10 +4,23 @@
 #include <span>
 
 #include "core/registry.h"
+#include "cpu/forward.h"
 
 namespace onepass::cpu {
 
 /// Forward kernels in order of preference, one for each instruction set.
 std::span<const KernelRow> forward_kernels();
+/// Those for few queries over long keys.
+std::span<const KernelRow> decode_kernels();
+
+/// Why this machine's kernels for an instruction set cannot run a problem; empty = they can.
+std::string refuse_isa(const Problem& problem, const Capabilities& capabilities, Isa isa);
+
+/// A (b, s, h, d) tensor, and one of shape (b, h, s).
+Strided strided(const TensorView& view);
+Strided strided_rows(const TensorView& view);
+
+/// The tensors and expressions of a problem; `sizes` and the wave are left for the caller.
+ForwardCall forward_call(const Problem& problem, void* workspace);
 
 }  // namespace onepass::cpu

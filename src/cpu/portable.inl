@@ -48,6 +48,17 @@ struct Portable {
     return __builtin_convertvector(f, bits) != 0 ? x : set1(-infinity);
   }
 
+  // 16-bit floats to float32 lanes, as widen() in convert.inl.
+  static vec load_bfloat16(const void* from) {
+    return reinterpret_cast<vec>(load_words(from) << 16);
+  }
+  static vec load_float16(const void* from) {
+    const bits word = load_words(from), magnitude = (word & 0x7FFF) << 13;
+    const vec scaled = reinterpret_cast<vec>(magnitude) * set1(0x1p112F);
+    const bits special = (magnitude >= 0x0F800000) & 0x7F800000;
+    return reinterpret_cast<vec>(reinterpret_cast<bits>(scaled) | special | (word & 0x8000) << 16);
+  }
+
   /// x in lanes [begin, end), else -inf.
   static vec keep_lanes(vec x, int begin, int end) {
     const bits lane = lane_numbers(std::make_integer_sequence<int, lanes>());
@@ -109,6 +120,12 @@ struct Portable {
   }
 
  private:
+  static bits load_words(const void* from) {
+    typedef std::uint16_t words __attribute__((vector_size(lanes * 2)));
+    words x;
+    __builtin_memcpy(&x, from, sizeof x);
+    return __builtin_convertvector(x, bits);
+  }
   template <int... i>
   static bits lane_numbers(std::integer_sequence<int, i...>) {
     return bits{i...};

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "cpu/decode.h"
 #include "cpu/forward.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
@@ -26,9 +27,16 @@ namespace onepass::cpu::avx2 {
 
 #include "cpu/forward.inl"
 
+#include "cpu/decode.inl"
+
 constexpr ForwardKernels float32 = forward_kernels_of<F32>();
 constexpr ForwardKernels float64 = forward_kernels_of<F64>();
-constexpr Target target{.float32 = &float32, .float64 = &float64};
+constexpr DecodeKernels decode_float32 = decode_kernels_of<F32>();
+constexpr DecodeKernels decode_float64 = decode_kernels_of<F64>();
+constexpr Target target{.float32 = &float32,
+                        .float64 = &float64,
+                        .decode_float32 = &decode_float32,
+                        .decode_float64 = &decode_float64};
 }  // namespace onepass::cpu::avx2
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -30,4 +30,10 @@ const ForwardKernels* forward_kernels(Isa isa, DType dtype) {
   return dtype == DType::float64 ? target->float64 : target->float32;
 }
 
+const DecodeKernels* decode_kernels(Isa isa, DType dtype) {
+  const Target* target = target_of(isa);
+  if (!target) return nullptr;
+  return dtype == DType::float64 ? target->decode_float64 : target->decode_float32;
+}
+
 }  // namespace onepass::cpu

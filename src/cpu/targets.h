@@ -10,4 +10,7 @@ namespace onepass::cpu {
 /// them.
 const ForwardKernels* forward_kernels(Isa isa, DType dtype);
 
+/// The same for decoding; 16-bit floats are widened to float32.
+const DecodeKernels* decode_kernels(Isa isa, DType dtype);
+
 }  // namespace onepass::cpu
