@@ -1,5 +1,6 @@
 // Problems drawn from a seed: shapes, layouts, masks, scores and options in any combination.
 #include <random>
+#include <regex>
 
 #include "conformance/checker.h"
 #include "conformance/every_case.h"
@@ -140,9 +141,7 @@ void add_arguments(Call& call, Draw& draw) {
       call.arguments[call.arguments.size() - 2].name == "n") {
     call.arguments.pop_back();
   }
-  const bool has_w = text.find("w)") != std::string::npos ||
-                     text.find("w <") != std::string::npos ||
-                     text.find(" w") != std::string::npos || text.find("(w") != std::string::npos;
+  const bool has_w = std::regex_search(text, std::regex("\\bw\\b"));
   if (has_w) call.arguments.push_back({"w", draw.in(1, 80)});
   add("x[", array("x", draw.pick({DType::float32, DType::float64, DType::bfloat16}), {40},
                   draw.reals(40, 2.0)));

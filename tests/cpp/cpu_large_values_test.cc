@@ -13,10 +13,11 @@ DType wide(DType dtype) { return dtype == DType::float64 ? dtype : DType::float3
 
 /// One dim, scale 1: the logit of key j is q * k[j], exactly.
 struct Line {
-  explicit Line(DType dtype, double q_value, Attention options = {})
-      : call({.h_q = 1,
+  Line(int rows, DType dtype, double q_value, Attention options = {})
+      : rows(rows),
+        call({.h_q = 1,
               .h_kv = 1,
-              .s_q = 7,
+              .s_q = rows,
               .s_kv = keys,
               .d = 1,
               .d_v = 1,
@@ -24,7 +25,7 @@ struct Line {
               .out_dtype = wide(dtype),
               .options = std::move(options)}) {
     call.c.options.scale = 1.0;
-    for (int i = 0; i < 7; ++i) call.q.set(i, q_value);
+    for (int i = 0; i < rows; ++i) call.q.set(i, q_value);
     for (int j = 0; j < keys; ++j) call.v.set(j, j % 8);
   }
   void logits(const std::function<double(int)>& of) {
@@ -34,22 +35,27 @@ struct Line {
     for (const std::string& isa : isas_for(call.c.dtype)) {
       const ForcedIsa forced(isa.c_str());
       call.run();
-      for (int i = 0; i < 7; ++i) {
+      for (int i = 0; i < rows; ++i) {
         EXPECT_NEAR(call.o.get(i), o, std::abs(o) * 1e-5) << what << " " << isa;
         EXPECT_NEAR(call.lse.get(i), lse, std::abs(lse) * 1e-6) << what << " " << isa;
       }
     }
   }
+  int rows;
   Call call;
 };
 
+/// Few rows take the decode kernels, more the forward ones.
+class CpuLargeValues : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Rows, CpuLargeValues, testing::Values(7, 20));
+
 // 552 of the keys share the largest logit; the mean of their v is 3.5 whatever its size.
-TEST(CpuLargeValues, LogitsOfEverySize) {
+TEST_P(CpuLargeValues, LogitsOfEverySize) {
   for (const DType dtype : {DType::float64, DType::float32}) {
     const double most = dtype == DType::float64 ? 1e300 : 3.2e38;
     for (double size = 1; size <= most; size *= 1e3) {
       for (const double sign : {1.0, -1.0}) {
-        Line line(dtype, 1.0);
+        Line line(GetParam(), dtype, 1.0);
         const double top =
             dtype == DType::float64 ? sign * size : double(static_cast<float>(sign * size));
         const double low = sign > 0 ? -1e6 - size : -2 * size - 1e6;
@@ -61,10 +67,10 @@ TEST(CpuLargeValues, LogitsOfEverySize) {
 }
 
 // The maximum crosses the size from which logits are subtracted otherwise, both ways.
-TEST(CpuLargeValues, MaximaThatGrowFromTileToTile) {
+TEST_P(CpuLargeValues, MaximaThatGrowFromTileToTile) {
   for (const DType dtype : {DType::float64, DType::float32}) {
     for (const double base : {65536.0, -65536.0, 131072.0, 8.0}) {
-      Line line(dtype, 1.0);
+      Line line(GetParam(), dtype, 1.0);
       line.logits([=](int j) { return base - 1 + (j / 128) * 0.25; });
       double l = 0, o = 0;
       for (int j = 0; j < keys; ++j) {
@@ -77,9 +83,9 @@ TEST(CpuLargeValues, MaximaThatGrowFromTileToTile) {
   }
 }
 
-TEST(CpuLargeValues, RowsMovedFarDownByABias) {
+TEST_P(CpuLargeValues, RowsMovedFarDownByABias) {
   for (const double amount : {-1e4, -1e9, -1e12, -3e38}) {
-    Line line(DType::float32, 0.0, {.score = "s + m", .args = {{"m", amount}}});
+    Line line(GetParam(), DType::float32, 0.0, {.score = "s + m", .args = {{"m", amount}}});
     line.logits([](int) { return 1.0; });
     double mean = 0;
     for (int j = 0; j < keys; ++j) mean += j % 8 / double(keys);
@@ -87,9 +93,9 @@ TEST(CpuLargeValues, RowsMovedFarDownByABias) {
   }
 }
 
-TEST(CpuLargeValues, SinksOfEverySize) {
+TEST_P(CpuLargeValues, SinksOfEverySize) {
   for (const double sink : {1e5, 1e10, 3e38, std::numeric_limits<double>::infinity()}) {
-    Line line(DType::float32, 0.0);
+    Line line(GetParam(), DType::float32, 0.0);
     line.call.c.with_sink = true;
     line.logits([](int) { return 1.0; });
     line.call.sink.set(0, sink);
@@ -106,10 +112,10 @@ TEST(CpuLargeValues, SinksOfEverySize) {
 }
 
 // The sum of weights times values passes the largest float; their mean does not.
-TEST(CpuLargeValues, ValuesNearTheLargest) {
+TEST_P(CpuLargeValues, ValuesNearTheLargest) {
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16}) {
     const double value = dtype == DType::float64 ? 1e308 : 0x1p127;
-    Line line(dtype, 0.0);
+    Line line(GetParam(), dtype, 0.0);
     for (int j = 0; j < keys; ++j) line.call.v.set(j, j % 4 ? value : -value);
     for (const std::string& isa : isas_for(dtype)) {
       const ForcedIsa forced(isa.c_str());
@@ -120,16 +126,16 @@ TEST(CpuLargeValues, ValuesNearTheLargest) {
 }
 
 // A visible NaN reaches the output; of a pair that dropout takes, nothing does.
-TEST(CpuLargeValues, DroppedPairsLeaveTheirValuesOut) {
+TEST_P(CpuLargeValues, DroppedPairsLeaveTheirValuesOut) {
   for (const DType dtype : {DType::float64, DType::float32, DType::bfloat16, DType::float16}) {
-    Line line(dtype, 0.0, {.dropout = {.p = 0.5, .seed = 7}});
+    Line line(GetParam(), dtype, 0.0, {.dropout = {.p = 0.5, .seed = 7}});
     const int key = 600;
     line.call.v.set(key, std::numeric_limits<double>::quiet_NaN());
     const reference::Dropout drop{0.5, 7, 0, 0, 0};
     for (const std::string& isa : isas_for(dtype)) {
       const ForcedIsa forced(isa.c_str());
       line.call.run();
-      for (int i = 0; i < 7; ++i) {
+      for (int i = 0; i < GetParam(); ++i) {
         EXPECT_EQ(std::isnan(line.call.o.get(i)), reference::kept(drop, 0, 0, i, key))
             << isa << " " << name(dtype) << " row " << i;
       }
