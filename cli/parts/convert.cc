@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 namespace onepass::cli {
@@ -110,7 +111,14 @@ Array converted(const TensorView& from, DType dtype) {
   for (std::int64_t i = 0; i < to.view.elements(); ++i) {
     std::int64_t offset = 0;
     for (std::size_t dim = 0; dim < rank; ++dim) offset += at[dim] * from.strides[dim];
-    store(dtype, to.view.data, i, load(from.dtype, from.data, offset));
+    if (from.dtype == dtype) {  // bit by bit: not every int64 is a double
+      const std::int64_t size = size_bytes(dtype);
+      std::memcpy(static_cast<std::byte*>(to.view.data) + i * size,
+                  static_cast<const std::byte*>(from.data) + offset * size,
+                  static_cast<std::size_t>(size));
+    } else {
+      store(dtype, to.view.data, i, load(from.dtype, from.data, offset));
+    }
     for (std::size_t dim = rank; dim-- > 0;) {
       if (++at[dim] < from.shape[dim]) break;
       at[dim] = 0;
