@@ -1,4 +1,5 @@
 #pragma once
 
 #include "onepass/attention.h"
+#include "onepass/kv_cache.h"
 #include "onepass/plan.h"

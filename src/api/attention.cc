@@ -1,91 +1,19 @@
-// The one way from the public call to a kernel: validate -> plan -> prepare -> launch.
+// The forward's calls.
 #include "onepass/attention.h"
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <new>
-#include <string_view>
-
-#include "core/problem.h"
-#include "core/registry.h"
+#include "api/call.h"
 #include "onepass/plan.h"
 
 namespace onepass {
-namespace {
-
-constexpr std::align_val_t workspace_alignment{64};
-
-struct AlignedDelete {
-  void operator()(void* memory) const { ::operator delete(memory, workspace_alignment); }
-};
-using Workspace = std::unique_ptr<void, AlignedDelete>;
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result.ok()) throw Error(result.status());
-  return std::move(result.value());
-}
-
-// Throws when ONEPASS_ISA or `threads` asks for what is not here.
-Capabilities capabilities_for(int threads) {
-  if (threads < 0 || threads > max_threads) {
-    throw Error(Status::invalid("threads: " + std::to_string(threads) + "; 0 to " +
-                                std::to_string(max_threads) +
-                                " are allowed; pass 0 for OMP_NUM_THREADS or every core"));
-  }
-  return value_or_throw(cpu_capabilities(threads));
-}
-
-// The caller's workspace where there is one, else memory that lives as long as the call.
-Workspace provide_workspace(const Plan& plan, Exec& exec) {
-  if (exec.workspace != nullptr) {
-    if (exec.workspace_bytes < plan.workspace_bytes ||
-        reinterpret_cast<std::uintptr_t>(exec.workspace) % 64 != 0) {
-      throw Error(Status::invalid(
-          "workspace: " + std::to_string(exec.workspace_bytes) + " bytes; at least " +
-          std::to_string(plan.workspace_bytes) +
-          " bytes aligned to 64 are needed; ask plan() for workspace_bytes, or pass null"));
-    }
-    return nullptr;
-  }
-  if (plan.workspace_bytes == 0) return nullptr;
-  Workspace memory(::operator new(static_cast<std::size_t>(plan.workspace_bytes),
-                                  workspace_alignment, std::nothrow));
-  if (memory == nullptr) {
-    throw Error(
-        {Code::runtime_error, "workspace: no memory for " + std::to_string(plan.workspace_bytes) +
-                                  " bytes; that much is needed; use fewer threads or free memory"});
-  }
-  exec.workspace = memory.get();
-  exec.workspace_bytes = plan.workspace_bytes;
-  return memory;
-}
-
-void announce(const Plan& plan) {
-  const char* verbose = std::getenv("ONEPASS_VERBOSE");
-  if (verbose == nullptr || std::string_view(verbose) != "1") return;
-  std::fprintf(stderr, "onepass: %s -> %s\n", plan.problem_line.c_str(), plan.kernel.c_str());
-}
-
-}  // namespace
 
 void attention(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
                const Attention& options, const Exec& exec) {
-  const Problem problem = value_or_throw(validate(q, k, v, o, options));
-  if (Status status = validate_memory(problem); !status.ok()) throw Error(status);
-  const Plan plan = value_or_throw(make_plan(problem, capabilities_for(exec.threads)));
-  announce(plan);
-  Exec run = exec;
-  const Workspace workspace = provide_workspace(plan, run);
-  if (Status status = row_of(plan).launch(problem, plan, run); !status.ok()) throw Error(status);
+  run(value_or_throw(validate(q, k, v, o, options)), exec);
 }
 
 Plan plan(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
           const Attention& options, int threads) {
-  return value_or_throw(
-      make_plan(value_or_throw(validate(q, k, v, o, options)), capabilities_for(threads)));
+  return plan_for(value_or_throw(validate(q, k, v, o, options)), threads);
 }
 
 const char* version() { return ONEPASS_VERSION; }

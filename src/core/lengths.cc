@@ -71,7 +71,7 @@ Status check_per_sequence(std::string_view argument, const TensorView& view, std
 Status check_lengths(const Problem& p) {
   if (Status s = check_offsets("cu_seqlens_q", p.cu_seqlens_q, p.s_q); !s.ok()) return s;
   if (Status s = check_offsets("cu_seqlens_k", p.cu_seqlens_k, p.s_kv); !s.ok()) return s;
-  if (!p.seqused_k.given()) return {};
+  if (!p.seqused_k.given() || p.cache.given) return {};  // check_cache knows a cache's
   if (Status s = check::memory("seqused_k", p.seqused_k); !s.ok()) return s;
   for (std::int64_t b = 0; b < p.b; ++b) {
     const std::int64_t room =

@@ -22,7 +22,13 @@ Sequence Problem::sequence(std::int64_t batch) const {
     at.k_row = integer_at(cu_seqlens_k, batch);
     at.s_kv = integer_at(cu_seqlens_k, batch + 1) - at.k_row;
   }
-  if (seqused_k.given()) at.s_kv = integer_at(seqused_k, batch);
+  if (seqused_k.given()) at.s_kv = integer_at(seqused_k, batch) + cache.s_new;
+  if (cache.batch_idx.given()) at.k_batch = integer_at(cache.batch_idx, batch);
+  if (cache.page_size > 0) {
+    at.pages = static_cast<const std::int32_t*>(cache.block_table.data) +
+               batch * cache.block_table.strides[0];
+    at.page_stride = cache.block_table.strides[1];
+  }
   return at;
 }
 

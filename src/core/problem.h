@@ -27,6 +27,22 @@ struct Sequence {
   std::int64_t q_row = 0, s_q = 0;
   std::int64_t k_row = 0, s_kv = 0;
   std::int64_t k_batch = 0;  // its place along the b dim of k and v
+  // Where the cache is paged: the page of its keys [i * page_size, (i + 1) * page_size) is
+  // pages[i * page_stride], and k_row and k_batch say nothing.
+  const std::int32_t* pages = nullptr;
+  std::int64_t page_stride = 1;
+};
+
+/// What a call over a cache (onepass/kv_cache.h) has beyond k, v and lengths in seqused_k.
+struct CacheUse {
+  bool given = false;
+  std::int64_t page_size = 0;  // 0 = contiguous
+  TensorView block_table;      // int32 (b, blocks) where paged
+  TensorView batch_idx;        // (b) or not given
+  std::int64_t s_new = 0;      // keys appended to each sequence
+  TensorView k_new, v_new;     // (b, s_new, h_kv, d) and d_v
+  TensorView cos, sin;         // rotary, (positions, rotary_dim / 2) or not given
+  bool interleaved = false;
 };
 
 struct Problem {
@@ -42,7 +58,8 @@ struct Problem {
   TensorView lse;                         // (b, h_q, s_q) or not given
   TensorView cu_seqlens_q, cu_seqlens_k;  // (b + 1) where packed
   TensorView seqused_k;                   // (b) or not given
-  TensorView sink;                        // (h_q) or not given
+  CacheUse cache;   // k and v are then (b_cache, capacity, h, d) or (pages, page_size, h, d)
+  TensorView sink;  // (h_q) or not given
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;

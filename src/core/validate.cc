@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "core/kv_cache.h"
 #include "core/lengths.h"
 #include "core/overlap.h"
 #include "core/problem.h"
@@ -285,6 +286,7 @@ Status validate_memory(const Problem& p) {
   }
   if (Status s = check_outputs_apart(p); !s.ok()) return s;
   if (Status s = check_lengths(p); !s.ok()) return s;
+  if (Status s = check_cache(p); !s.ok()) return s;
   if (Status s = check_start_values("q_start", p.q_start, p.b); !s.ok()) return s;
   return check_start_values("k_start", p.k_start, p.b);
 }

@@ -7,10 +7,8 @@ inline std::byte* address(const Strided& tensor, std::int64_t b, std::int64_t s,
 /// Asks for a row that is needed soon: rows of one head lie too far apart for the hardware to guess
 /// the next one.
 template <bool to_write = false>
-inline void prefetch_row(const Strided& tensor, std::int64_t b, std::int64_t s, std::int64_t h,
-                         std::int64_t count) {
+inline void prefetch_row(const std::byte* row, const Strided& tensor, std::int64_t count) {
   if (tensor.d != 1) return;
-  const std::byte* row = address(tensor, b, s, h);
   for (std::int64_t i = 0; i < count * tensor.element_bytes; i += 64) {
     __builtin_prefetch(row + i, to_write);
   }

@@ -35,9 +35,11 @@ class KeyRows {
   using real = typename F::real;
   const std::byte* row[block_keys];
 
-  KeyRows(const Strided& tensor, std::int64_t first_head, int heads, std::int64_t width,
-          std::int64_t stride, real* block)
-      : tensor_(tensor),
+  KeyRows(const ForwardCall& call, const Strided& tensor, const Sequence& at,
+          std::int64_t first_head, int heads, std::int64_t width, std::int64_t stride, real* block)
+      : call_(call),
+        tensor_(tensor),
+        at_(at),
         first_head_(first_head),
         heads_(heads),
         width_(width),
@@ -48,19 +50,26 @@ class KeyRows {
   /// What a row's elements are.
   DType dtype() const { return in_place_ ? tensor_.dtype : real_dtype; }
 
-  /// `count` rows of a head from row `first` on; rows after them repeat the last one. The head's
-  /// share of the next block, as far as row `end`, is what ask() asks for: some keys of all heads,
+  /// `count` rows of a head from key `first` on; rows after them repeat the last one. The head's
+  /// share of the next block, as far as key `end`, is what ask() asks for: some keys of all heads,
   /// so that memory is read in its order.
-  void read(std::int64_t b, std::int64_t first, int count, std::int64_t end, int head) {
+  void read(std::int64_t first, int count, std::int64_t end, int head) {
+    const std::byte* here = key_address(call_, tensor_, at_, first, first_head_ + head);
+    std::int64_t page_left = at_.pages ? call_.page_size - first % call_.page_size : block_keys;
     for (int i = 0; i < block_keys; ++i) {
-      const std::int64_t key = first + (i < count ? i : count - 1);
-      row[i] = address(tensor_, b, key, first_head_ + head);
+      row[i] = here;
+      if (i + 1 < count) {
+        here += tensor_.s * tensor_.element_bytes;
+        if (--page_left == 0) {
+          here = key_address(call_, tensor_, at_, first + i + 1, first_head_ + head);
+          page_left = at_.pages ? call_.page_size : block_keys;
+        }
+      }
       if (in_place_) continue;
       real* wide = block_ + i * stride_;
       unit_row<F>(row[i], tensor_.dtype, tensor_.d, width_, 1.0, wide, stride_);
       row[i] = reinterpret_cast<const std::byte*>(wide);
     }
-    b_ = b;
     ahead_row_ = first + block_keys + block_keys * head / heads_;
     ahead_end_ = first + block_keys + block_keys * (head + 1) / heads_;
     if (ahead_end_ > end) ahead_end_ = end;
@@ -82,7 +91,7 @@ class KeyRows {
   void go_to_row() {
     ahead_ = ahead_stop_ = nullptr;
     if (ahead_row_ >= ahead_end_) return;
-    ahead_ = address(tensor_, b_, ahead_row_, first_head_ + ahead_head_);
+    ahead_ = key_address(call_, tensor_, at_, ahead_row_, first_head_ + ahead_head_);
     ahead_stop_ = ahead_ + width_ * tensor_.element_bytes;
   }
   void go_to_next_row() {
@@ -91,13 +100,15 @@ class KeyRows {
   }
   static constexpr DType real_dtype = sizeof(real) == 8 ? DType::float64 : DType::float32;
 
+  const ForwardCall& call_;
   const Strided& tensor_;
+  const Sequence& at_;
   std::int64_t first_head_;
   int heads_;
   std::int64_t width_, stride_;
   real* block_;
   bool in_place_;
-  std::int64_t b_ = 0, ahead_row_ = 0, ahead_end_ = 0;
+  std::int64_t ahead_row_ = 0, ahead_end_ = 0;
   int ahead_head_ = 0;
   const std::byte *ahead_ = nullptr, *ahead_stop_ = nullptr;
 };

@@ -1,5 +1,6 @@
 // One chunk of keys of some key/value heads of a sequence, for all queries of their groups:
-//   S = Q K^T over all heads  ->  score, mask, P = e^(c S - m) row by row  ->  O = P V over all heads
+//   S = Q K^T over all heads  ->  score, mask, P = e^(c S - m) row by row  ->  O = P V over all
+//   heads
 // Row r of a head is query `r % s_q` of the group's head `r / s_q`.
 
 template <class F>
@@ -166,18 +167,17 @@ typename DecodeChunk<F>::Seen DecodeChunk<F>::look_at(std::int64_t h) const {
 template <class F>
 void DecodeChunk<F>::scores() {
   const std::int64_t stride = call_.sizes.d_stride;
-  KeyRows<F> keys(forward_.k, first_head_, heads_, forward_.d, stride, block_);
+  KeyRows<F> keys(forward_, forward_.k, at_, first_head_, heads_, forward_.d, stride, block_);
   for (int column = 0; column < keys_; column += block_keys) {
     const int count = keys_ - column < block_keys ? keys_ - column : block_keys;
     for (int head = 0; head < heads_; ++head) {
       if (column < seen_[head].begin || column >= seen_[head].end) continue;
-      keys.read(at_.k_batch, at_.k_row + key_begin_ + column, count, at_.k_row + at_.s_kv, head);
+      keys.read(key_begin_ + column, count, at_.s_kv, head);
       for (std::int64_t r = 0; r < call_.sizes.rows; r += block_rows_) {
         const real* q = q_of(head) + r * stride;
         real* s = s_of(head) + r * chunk_keys + column;
-        with_block<F>(block_rows_, keys.dtype(), [&]<int rows, class From>() {
-          dot_rows<F, rows, From>(q, stride, keys, s);
-        });
+        with_block<F>(block_rows_, keys.dtype(),
+                      [&]<int rows, class From>() { dot_rows<F, rows, From>(q, stride, keys, s); });
       }
     }
   }
@@ -273,12 +273,12 @@ void DecodeChunk<F>::outputs() {
   for (std::int64_t i = 0; i < heads_ * call_.sizes.rows * stride; i += lanes) {
     F::store(o_ + i, vec{});
   }
-  KeyRows<F> values(forward_.v, first_head_, heads_, forward_.d_v, stride, block_);
+  KeyRows<F> values(forward_, forward_.v, at_, first_head_, heads_, forward_.d_v, stride, block_);
   for (int column = 0; column < keys_; column += block_keys) {
     for (int head = 0; head < heads_; ++head) {
       if (column < seen_[head].begin || column >= seen_[head].end) continue;
       const int left = seen_[head].end - column, count = left < block_keys ? left : block_keys;
-      values.read(at_.k_batch, at_.k_row + key_begin_ + column, count, at_.k_row + at_.s_kv, head);
+      values.read(key_begin_ + column, count, at_.s_kv, head);
       for (std::int64_t r = 0; r < call_.sizes.rows; r += block_rows_) {
         const real* p = s_of(head) + r * chunk_keys + column;
         real* o = o_of(head) + r * stride;
@@ -297,10 +297,10 @@ void DecodeChunk<F>::output_isolated(int head) {
   const std::int64_t stride = call_.sizes.o_stride;
   const Seen seen = seen_[head];
   for (std::int64_t i = 0; i < call_.sizes.rows * stride; ++i) o_of(head)[i] = 0;
-  KeyRows<F> values(forward_.v, first_head_, heads_, forward_.d_v, stride, block_);
+  KeyRows<F> values(forward_, forward_.v, at_, first_head_, heads_, forward_.d_v, stride, block_);
   for (int column = seen.begin; column < seen.end; column += block_keys) {
     const int left = seen.end - column, count = left < block_keys ? left : block_keys;
-    values.read(at_.k_batch, at_.k_row + key_begin_ + column, count, 0, head);
+    values.read(key_begin_ + column, count, 0, head);
     with_block<F>(1, values.dtype(), [&]<int, class From>() {
       for (std::int64_t r = 0; r < rows(); ++r) {
         for (int key = 0; key < count; ++key) {

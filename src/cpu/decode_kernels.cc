@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cpu/cache.h"
 #include "cpu/decode.h"
 #include "cpu/kernels.h"
 #include "cpu/scopes.h"
@@ -96,6 +97,7 @@ void layout(const Problem& p, Plan& plan) {
   plan.tile = {.rows = p.s_q * p.group, .keys = chunk_keys};
   plan.splits = (p.s_kv + chunk_keys - 1) / chunk_keys;
   plan.workspace_bytes =
+      rotated_q_bytes(p) +
       decode_sizes(p, cpu::decode_kernels(isa, p.dtype)->form, plan.threads).workspace_bytes;
 }
 
@@ -111,6 +113,7 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   shared.scopes_per_head = scopes_per_head(p);
   shared.scopes_offset = call.sizes.scopes_offset;
   shared.sequences_offset = call.sizes.sequences_offset;
+  if (p.cache.given) update_cache(p, static_cast<std::byte*>(exec.workspace), plan.threads);
   list_sequences(call.forward);
   const std::int64_t heads = p.b * p.h_kv;
   if (p.has_mask || p.has_score) {

@@ -80,8 +80,9 @@ struct Wave {
 struct ForwardCall {
   std::int64_t b = 0, h_q = 0, h_kv = 0, group = 1, d = 0, d_v = 0;
   Strided q, k, v, o;
-  Strided lse;   // d unused; data null = not asked for
-  Strided sink;  // h only; data null = none
+  std::int64_t page_size = 0;  // of k and v; 0 = not paged
+  Strided lse;                 // d unused; data null = not asked for
+  Strided sink;                // h only; data null = none
   // Logit of a score: score * weight_scale. The rest of the scale's sign and size is in Q.
   double q_factor = 1.0;
   double weight_scale = 1.0;

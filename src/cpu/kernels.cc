@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "cpu/cache.h"
 #include "cpu/forward.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
@@ -69,7 +70,12 @@ ForwardCall forward_call(const Problem& p, void* workspace) {
   call.score = p.has_score ? &p.score : nullptr;
   call.dropout = p.dropout.p > 0.0 ? &p.dropout : nullptr;
   split_scale(p, call);
+  call.page_size = p.cache.page_size;
   call.workspace = static_cast<std::byte*>(workspace);
+  if (p.cache.cos.given()) {  // rotated queries lie before the rest
+    call.q = strided(TensorView(workspace, p.dtype, {p.b, p.s_q, p.h_q, p.d}));
+    call.workspace += rotated_q_bytes(p);
+  }
   return call;
 }
 
@@ -97,6 +103,7 @@ template <Isa isa>
 void layout(const Problem& p, Plan& plan) {
   choose_tile(p, isa, plan);
   plan.workspace_bytes =
+      rotated_q_bytes(p) +
       forward_sizes(p, cpu::forward_kernels(isa, p.dtype)->form, plan).workspace_bytes;
 }
 
@@ -105,6 +112,7 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   const ForwardKernels& kernels = *cpu::forward_kernels(isa, p.dtype);
   ForwardCall call = forward_call(p, exec.workspace);
   call.sizes = forward_sizes(p, kernels.form, plan);
+  if (p.cache.given) update_cache(p, static_cast<std::byte*>(exec.workspace), plan.threads);
   list_sequences(call);
   const Wave& wave = call.wave;
   while (next_wave(call, plan.threads)) {

@@ -3,6 +3,14 @@
 //   V: panels [columns / panel columns][keys / unit_elements][panel columns] of units, columns
 //      beyond d_v zero; or in place
 
+/// Key `key` of a sequence in k or v.
+inline std::byte* key_address(const ForwardCall& call, const Strided& tensor, const Sequence& at,
+                              std::int64_t key, std::int64_t h) {
+  if (!at.pages) return address(tensor, at.k_batch, at.k_row + key, h);
+  const std::int64_t page = at.pages[key / call.page_size * at.page_stride];
+  return address(tensor, page, key % call.page_size, h);
+}
+
 /// Transposes rows[lanes][width] of units into panel[width][panel_keys], at one vector of keys.
 template <class F>
 void transpose_rows(const typename F::unit* rows, std::int64_t row_stride, std::int64_t width,
@@ -39,23 +47,24 @@ void pack_keys(const ForwardCall& call, const Sequence& at, std::int64_t h, std:
   constexpr int lanes = F::lanes, panel_keys = F::block_vecs * lanes;
   const std::int64_t width = call.sizes.d_units;
   const std::int64_t row_stride = (width + lanes - 1) / lanes * lanes;
-  const bool direct =
-      F::unit_elements == 1 && stored_as<typename F::real>(call.k) && row_stride == width;
+  const bool direct = F::unit_elements == 1 && !at.pages && stored_as<typename F::real>(call.k) &&
+                      row_stride == width;
   for (std::int64_t key = first_key; key < first_key + group_keys; key += lanes) {
     auto* panel = reinterpret_cast<typename F::unit*>(packed) +
                   key / panel_keys * panel_keys * width + key % panel_keys;
     for (int r = 0; r < lanes && key + r + rows_ahead < at.s_kv; ++r) {
-      prefetch_row(call.k, at.k_batch, at.k_row + key + r + rows_ahead, h, call.d);
+      prefetch_row(key_address(call, call.k, at, key + r + rows_ahead, h), call.k, call.d);
     }
     if (direct && key + lanes <= at.s_kv) {
-      const auto* source = reinterpret_cast<const typename F::unit*>(address(call.k, at.k_batch, at.k_row + key, h));
+      const auto* source =
+          reinterpret_cast<const typename F::unit*>(key_address(call, call.k, at, key, h));
       transpose_rows<F>(source, call.k.s, width, panel);
       continue;
     }
     for (int r = 0; r < lanes; ++r) {
       const std::int64_t count = key + r < at.s_kv ? call.d : 0;
-      unit_row<F>(count ? address(call.k, at.k_batch, at.k_row + key + r, h) : nullptr, call.k.dtype, call.k.d, count,
-                  1.0, rows + r * row_stride, row_stride);
+      unit_row<F>(count ? key_address(call, call.k, at, key + r, h) : nullptr, call.k.dtype,
+                  call.k.d, count, 1.0, rows + r * row_stride, row_stride);
     }
     transpose_rows<F>(rows, row_stride, width, panel);
   }
@@ -95,11 +104,12 @@ void pack_values(const ForwardCall& call, const Sequence& at, std::int64_t h,
   for (std::int64_t key = first_key; key < first_key + group_keys; key += F::unit_elements) {
     for (int e = 0; e < F::unit_elements; ++e) {
       if (key + e + rows_ahead < at.s_kv) {
-        prefetch_row(call.v, at.k_batch, at.k_row + key + e + rows_ahead, h, call.d_v);
+        prefetch_row(key_address(call, call.v, at, key + e + rows_ahead, h), call.v, call.d_v);
       }
       const std::int64_t count = key + e < at.s_kv ? call.d_v : 0;
-      unit_row<F>(count ? address(call.v, at.k_batch, at.k_row + key + e, h) : nullptr, call.v.dtype, call.v.d, count,
-                  1.0, rows + e * columns / F::unit_elements, columns / F::unit_elements);
+      unit_row<F>(count ? key_address(call, call.v, at, key + e, h) : nullptr, call.v.dtype,
+                  call.v.d, count, 1.0, rows + e * columns / F::unit_elements,
+                  columns / F::unit_elements);
     }
     store_value_row<F>(rows, columns, panel_rows, key / F::unit_elements, out);
   }

@@ -110,7 +110,8 @@ ForwardSizes forward_sizes(const Problem& p, const Form& form, const Plan& plan)
   const bool readable = form.unit_elements == 1 && p.v.dtype == packed && p.v.strides[3] == 1 &&
                         sizes.o_stride == p.d_v;
   const bool dense = p.v.strides[1] == p.d_v;
-  sizes.v_in_place = readable && (dense || p.s_q * p.group <= few_queries);
+  sizes.v_in_place =
+      readable && p.cache.page_size == 0 && (dense || p.s_q * p.group <= few_queries);
   sizes.packed_k_bytes = std::int64_t{group_keys} * sizes.d_units * form.unit_bytes;
   sizes.packed_v_bytes = sizes.v_in_place ? 0
                                           : std::int64_t{group_keys} / form.unit_elements *

@@ -66,7 +66,8 @@ QueryTile<F>::QueryTile(const ForwardCall& call, std::int64_t item, int thread) 
   groups_ = (rows_ + group_rows - 1) / group_rows;
   k_ = reinterpret_cast<const unit*>(call.workspace + part.place * sizes.packed_k_bytes);
   if (sizes.v_in_place) {
-    v_ = {reinterpret_cast<const unit*>(address(call.v, at_.k_batch, at_.k_row, h_kv_)), 0, call.v.s};
+    v_ = {reinterpret_cast<const unit*>(address(call.v, at_.k_batch, at_.k_row, h_kv_)), 0,
+          call.v.s};
   } else {
     v_ = {reinterpret_cast<const unit*>(call.workspace + sizes.v_offset +
                                         part.place * sizes.packed_v_bytes),
@@ -120,11 +121,11 @@ void QueryTile<F>::load_queries() {
   const std::int64_t width = call_.sizes.d_units;
   for (int r = 0; r < padded_rows(); ++r) {
     if (r + rows_ahead < rows_) {
-      prefetch_row(call_.q, b_, q_row(r + rows_ahead), h_, call_.d);
+      prefetch_row(address(call_.q, b_, q_row(r + rows_ahead), h_), call_.q, call_.d);
     }
     const std::int64_t count = r < rows_ ? call_.d : 0;
-    unit_row<F>(count ? address(call_.q, b_, q_row(r), h_) : nullptr, call_.q.dtype,
-                call_.q.d, count, call_.q_factor, q_ + r * width, width);
+    unit_row<F>(count ? address(call_.q, b_, q_row(r), h_) : nullptr, call_.q.dtype, call_.q.d,
+                count, call_.q_factor, q_ + r * width, width);
   }
 }
 
@@ -183,7 +184,7 @@ std::uint64_t QueryTile<F>::finish() {
       const real divisor = sum == real{0} ? real{1} : sum * kept * headroom_;
       const vec l = F::set1(divisor), reciprocal = F::set1(real{1} / divisor);
       if (r + rows_ahead < rows_) {
-        prefetch_row<true>(call_.o, b_, q_row(r + rows_ahead), h_, call_.d_v);
+        prefetch_row<true>(address(call_.o, b_, q_row(r + rows_ahead), h_), call_.o, call_.d_v);
       }
       std::byte* target = address(call_.o, b_, q_row(r), h_);
       real* o = o_ + r * columns;
