@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
-#include "onepass/attention.h"
+#include "onepass/kv_cache.h"
 
 namespace onepass::cli::llama {
 namespace {
 
 constexpr float norm_epsilon = 1e-5f;
 constexpr double rope_base = 10000.0;
+constexpr std::int64_t page_size = 16;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -49,26 +51,6 @@ void rms_norm(const float* x, std::span<const float> weight, std::int64_t rows, 
   }
 }
 
-// Turns each pair (2i, 2i + 1) of every head by position * base^(-2i / head_dim).
-void rotate(float* x, std::int64_t rows, std::int64_t heads, std::int64_t head_dim,
-            std::int64_t first_position) {
-  for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t pair = 0; pair < head_dim / 2; ++pair) {
-      const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(head_dim);
-      const double angle =
-          static_cast<double>(first_position + row) * std::pow(rope_base, exponent);
-      const auto cosine = static_cast<float>(std::cos(angle));
-      const auto sine = static_cast<float>(std::sin(angle));
-      for (std::int64_t head = 0; head < heads; ++head) {
-        float* at = x + (row * heads + head) * head_dim + 2 * pair;
-        const float even = at[0], odd = at[1];
-        at[0] = even * cosine - odd * sine;
-        at[1] = even * sine + odd * cosine;
-      }
-    }
-  }
-}
-
 void add(std::span<const float> from, std::vector<float>& to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] += from[i];
 }
@@ -78,10 +60,22 @@ void add(std::span<const float> from, std::vector<float>& to) {
 Model::Model(const Checkpoint& checkpoint, std::int64_t capacity, bool keep_trace, const Exec& exec)
     : checkpoint_(checkpoint), exec_(exec), capacity_(capacity) {
   const Shape& s = checkpoint.shape;
-  const std::array<std::int64_t, 4> kv_shape{s.layers, capacity, s.kv_heads, s.head_dim()};
+  const std::int64_t pages = (capacity + page_size - 1) / page_size;
+  const std::array<std::int64_t, 4> kv_shape{s.layers, pages * page_size, s.kv_heads, s.head_dim()};
   const std::array<std::int64_t, 4> q_shape{s.layers, capacity, s.heads, s.head_dim()};
-  k_cache_ = zeros(DType::float32, kv_shape);
-  v_cache_ = zeros(DType::float32, kv_shape);
+  k_pages_ = zeros(DType::float32, kv_shape);
+  v_pages_ = zeros(DType::float32, kv_shape);
+  block_table_.resize(index(pages));
+  std::iota(block_table_.begin(), block_table_.end(), 0);
+  // Pair i of a position turns by position * base^(-2i / head_dim).
+  for (std::int64_t position = 0; position < capacity; ++position) {
+    for (std::int64_t pair = 0; pair < s.head_dim() / 2; ++pair) {
+      const double exponent = -2.0 * static_cast<double>(pair) / static_cast<double>(s.head_dim());
+      const double angle = static_cast<double>(position) * std::pow(rope_base, exponent);
+      cos_.push_back(static_cast<float>(std::cos(angle)));
+      sin_.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
   logits_.resize(index(s.vocabulary));
   if (!keep_trace) return;
   q_trace_ = zeros(DType::float32, q_shape);
@@ -91,29 +85,50 @@ Model::Model(const Checkpoint& checkpoint, std::int64_t capacity, bool keep_trac
 void Model::attend(std::int64_t layer, std::int64_t tokens) {
   const Shape& s = checkpoint_.shape;
   const Layer& weights = checkpoint_.layers[index(layer)];
-  float* k_all = k_cache_.data<float>() + layer * capacity_ * s.kv_dim();
-  float* v_all = v_cache_.data<float>() + layer * capacity_ * s.kv_dim();
-  float* k_new = k_all + position_ * s.kv_dim();
   rms_norm(x_.data(), weights.attention_norm, tokens, normed_.data());
   multiply(normed_.data(), weights.wq, tokens, s.dim, q_.data());
-  multiply(normed_.data(), weights.wk, tokens, s.dim, k_new);
-  multiply(normed_.data(), weights.wv, tokens, s.dim, v_all + position_ * s.kv_dim());
-  rotate(q_.data(), tokens, s.heads, s.head_dim(), position_);
-  rotate(k_new, tokens, s.kv_heads, s.head_dim(), position_);
+  multiply(normed_.data(), weights.wk, tokens, s.dim, k_new_.data());
+  multiply(normed_.data(), weights.wv, tokens, s.dim, v_new_.data());
 
-  // The last query sees the last key, so the new tokens sit at the end of the cache's positions.
-  const std::int64_t seen = position_ + tokens;
-  attention({q_.data(), {1, tokens, s.heads, s.head_dim()}},
-            {k_all, {1, seen, s.kv_heads, s.head_dim()}},
-            {v_all, {1, seen, s.kv_heads, s.head_dim()}},
-            {o_.data(), {1, tokens, s.heads, s.head_dim()}}, {.mask = "causal"}, exec_);
+  const auto pages = static_cast<std::int64_t>(block_table_.size());
+  const std::int64_t layer_keys = layer * pages * page_size * s.kv_dim();
+  const std::int64_t pairs = s.head_dim() / 2;
+  KvCache cache;
+  cache.k = {k_pages_.data<float>() + layer_keys, {pages, page_size, s.kv_heads, s.head_dim()}};
+  cache.v = {v_pages_.data<float>() + layer_keys, {pages, page_size, s.kv_heads, s.head_dim()}};
+  cache.seqlens = {&position_, DType::int64, {1}};
+  cache.block_table = {block_table_.data(), DType::int32, {1, pages}};
+  cache.k_new = {k_new_.data(), {1, tokens, s.kv_heads, s.head_dim()}};
+  cache.v_new = {v_new_.data(), {1, tokens, s.kv_heads, s.head_dim()}};
+  cache.rotary.cos = {cos_.data(), {capacity_, pairs}};
+  cache.rotary.sin = {sin_.data(), {capacity_, pairs}};
+  cache.rotary.interleaved = true;
+  // The last query sees the last key, so the new tokens have the positions after those before.
+  attention_kvcache({q_.data(), {1, tokens, s.heads, s.head_dim()}}, cache,
+                    {o_.data(), {1, tokens, s.heads, s.head_dim()}}, {.mask = "causal"}, exec_);
 
   multiply(o_.data(), weights.wo, tokens, s.dim, step_.data());
   add(step_, x_);
-  if (!q_trace_.view.given()) return;
+  if (q_trace_.view.given()) keep_trace(layer, tokens);
+}
+
+// The queries as attention turned them, and its outputs.
+void Model::keep_trace(std::int64_t layer, std::int64_t tokens) {
+  const Shape& s = checkpoint_.shape;
   const std::int64_t at = (layer * capacity_ + position_) * s.dim;
-  std::copy(q_.begin(), q_.end(), q_trace_.data<float>() + at);
+  float* q = q_trace_.data<float>() + at;
+  std::copy(q_.begin(), q_.end(), q);
   std::copy(o_.begin(), o_.end(), o_trace_.data<float>() + at);
+  const std::int64_t pairs = s.head_dim() / 2;
+  for (std::int64_t row = 0; row < tokens * s.heads; ++row, q += s.head_dim()) {
+    const std::int64_t angles = (position_ + row / s.heads) * pairs;
+    for (std::int64_t i = 0; i < pairs; ++i) {
+      const float even = q[2 * i], odd = q[2 * i + 1];
+      const float cosine = cos_[index(angles + i)], sine = sin_[index(angles + i)];
+      q[2 * i] = even * cosine - odd * sine;
+      q[2 * i + 1] = even * sine + odd * cosine;
+    }
+  }
 }
 
 void Model::feed_forward(const Layer& layer, std::int64_t tokens) {
@@ -139,6 +154,8 @@ std::span<const float> Model::forward(std::span<const std::int32_t> tokens) {
   for (std::vector<float>* buffer : {&x_, &normed_, &q_, &o_, &step_}) {
     buffer->resize(index(count * s.dim));
   }
+  k_new_.resize(index(count * s.kv_dim()));
+  v_new_.resize(k_new_.size());
   gate_.resize(index(count * s.hidden));
   up_.resize(gate_.size());
   for (std::int64_t i = 0; i < count; ++i) {
@@ -162,12 +179,14 @@ std::span<const float> Model::forward(std::span<const std::int32_t> tokens) {
 
 Trace Model::trace(std::int64_t layer) const {
   const Shape& s = checkpoint_.shape;
-  const auto part = [&](const Array& array, std::int64_t heads) {
-    const float* data = array.data<float>() + layer * capacity_ * heads * s.head_dim();
+  // Pages taken in order lie one after the other: keys as one tensor.
+  const auto part = [&](const Array& array, std::int64_t rows, std::int64_t heads) {
+    const float* data = array.data<float>() + layer * rows * heads * s.head_dim();
     return TensorView(data, {1, position_, heads, s.head_dim()});
   };
-  return {part(q_trace_, s.heads), part(k_cache_, s.kv_heads), part(v_cache_, s.kv_heads),
-          part(o_trace_, s.heads)};
+  const std::int64_t slots = static_cast<std::int64_t>(block_table_.size()) * page_size;
+  return {part(q_trace_, capacity_, s.heads), part(k_pages_, slots, s.kv_heads),
+          part(v_pages_, slots, s.kv_heads), part(o_trace_, capacity_, s.heads)};
 }
 
 }  // namespace onepass::cli::llama

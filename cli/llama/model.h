@@ -1,5 +1,6 @@
-// A Llama-style decoder: RMSNorm, rotary positions on interleaved pairs, grouped-query attention by
-// onepass::attention over a cache of keys and values, SwiGLU.
+// A Llama-style decoder: RMSNorm, SwiGLU, and grouped-query attention by
+// onepass::attention_kvcache, which turns the interleaved pairs of q and k by their positions and
+// keeps the keys in pages.
 #pragma once
 
 #include <cstdint>
@@ -33,18 +34,22 @@ class Model {
 
  private:
   void attend(std::int64_t layer, std::int64_t tokens);
+  void keep_trace(std::int64_t layer, std::int64_t tokens);
   void feed_forward(const Layer& layer, std::int64_t tokens);
 
   const Checkpoint& checkpoint_;
   Exec exec_;
   std::int64_t capacity_;
   std::int64_t position_ = 0;
-  Array k_cache_, v_cache_;          // (layers, capacity, kv_heads, head_dim)
-  Array q_trace_, o_trace_;          // (layers, capacity, heads, head_dim) or not given
-  std::vector<float> x_, normed_;    // (tokens, dim)
-  std::vector<float> q_, o_, step_;  // (tokens, dim)
-  std::vector<float> gate_, up_;     // (tokens, hidden)
-  std::vector<float> logits_;        // (vocabulary)
+  Array k_pages_, v_pages_;                // (layers, pages, page_size, kv_heads, head_dim)
+  std::vector<std::int32_t> block_table_;  // (1, pages): the one sequence takes them in order
+  std::vector<float> cos_, sin_;           // (capacity, head_dim / 2)
+  Array q_trace_, o_trace_;                // (layers, capacity, heads, head_dim) or not given
+  std::vector<float> x_, normed_;          // (tokens, dim)
+  std::vector<float> q_, o_, step_;        // (tokens, dim)
+  std::vector<float> k_new_, v_new_;       // (tokens, kv_dim)
+  std::vector<float> gate_, up_;           // (tokens, hidden)
+  std::vector<float> logits_;              // (vocabulary)
 };
 
 }  // namespace onepass::cli::llama
