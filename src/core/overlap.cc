@@ -61,6 +61,22 @@ Interval range_of(const Runs& runs) {
   return {runs.first, runs.first + static_cast<std::uintptr_t>(bytes)};
 }
 
+// Both step by the same largest stride, and within a step they stay apart: keys and values that
+// alternate, as pages of one pool do. Told without listing the runs, which may be many.
+bool alternate(const Runs& a, const Runs& b) {
+  if (a.dims.empty() || b.dims.empty()) return false;
+  const std::int64_t step = a.dims.back().stride_bytes;
+  if (b.dims.back().stride_bytes != step) return false;
+  const auto span = [](Runs runs) {
+    runs.dims.pop_back();
+    const Interval range = range_of(runs);
+    return static_cast<std::int64_t>(range.end - range.begin);
+  };
+  const auto distance = static_cast<std::int64_t>(b.first - a.first) % step;
+  const std::int64_t b_at = distance < 0 ? distance + step : distance;
+  return span(a) <= b_at && b_at + span(b) <= step;
+}
+
 // Every run, sorted by address.
 std::vector<Interval> intervals_of(const Runs& runs) {
   std::vector<std::uintptr_t> starts = {runs.first};
@@ -88,7 +104,7 @@ bool meet(const Interval& a, const Interval& b) { return a.begin < b.end && b.be
 bool overlap(const TensorView& a, const TensorView& b) {
   if (!a.given() || !b.given() || a.elements() == 0 || b.elements() == 0) return false;
   const Runs runs_a = runs_of(a), runs_b = runs_of(b);
-  if (!meet(range_of(runs_a), range_of(runs_b))) return false;
+  if (!meet(range_of(runs_a), range_of(runs_b)) || alternate(runs_a, runs_b)) return false;
   const std::vector<Interval> all_a = intervals_of(runs_a), all_b = intervals_of(runs_b);
   for (std::size_t i = 0, j = 0; i < all_a.size() && j < all_b.size();) {
     if (meet(all_a[i], all_b[j])) return true;

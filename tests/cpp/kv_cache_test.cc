@@ -213,6 +213,69 @@ TEST(KvCache, ASequenceDoesNotDependOnItsNeighbours) {
   EXPECT_EQ(std::memcmp(o.data(), all.data() + 2 * row, static_cast<std::size_t>(row)), 0);
 }
 
+// Two identical sequences of one key, each in a partly filled page: both are that key's value.
+TEST(KvCache, OneKeyIsItsValue) {
+  CacheCase c{.lens = {1, 1}, .page_size = 2, .capacity = 2, .h_q = 32, .h_kv = 8};
+  c.d = c.d_v = 64;
+  CacheCall call(c);
+  call.run();
+  for (std::int64_t b = 0; b < 2; ++b) {
+    for (std::int64_t i = 0; i < c.h_q * c.d_v; ++i) {
+      const std::int64_t h_kv = i / c.d_v / 4;
+      EXPECT_EQ(call.o.get(b * c.h_q * c.d_v + i),
+                call.v.get((call.slot(b, 0) * c.h_kv + h_kv) * c.d_v + i % c.d_v));
+    }
+  }
+}
+
+// A cache that becomes full with the last token, and appends that begin, fill and cross pages.
+TEST(KvCache, AppendsAtTheEdges) {
+  CacheCase full{.lens = {1024}, .s_new = 1, .capacity = 1025};
+  expect_right(full);
+  for (const std::int64_t s_new : {1, 3}) {
+    CacheCase pages{.lens = {15, 16, 17, 61}, .s_new = s_new, .page_size = 16};
+    expect_right(pages);
+  }
+  CacheCase empty{.lens = {0, 0}, .s_new = 0, .page_size = 16};
+  expect_right(empty);
+}
+
+// (b, h, s, d) memory seen as (b, s, h, d): the same bits as any other.
+TEST(KvCache, HeadMajorPages) {
+  CacheCase c{.lens = {15, 600}, .s_new = 3, .s_q = 3, .page_size = 16, .capacity = 640};
+  c.mask = "causal", c.rotary_pairs = 4;
+  CacheCall call(c);
+  call.run();
+  const std::int64_t units = call.cache.k.shape[0], size = c.page_size;
+  Buffer k(c.dtype, call.cache.k.elements()), v(c.dtype, call.cache.v.elements());
+  const auto each = [&](const auto& visit) {
+    for (std::int64_t row = 0; row < units * size; ++row) {
+      for (std::int64_t h = 0; h < c.h_kv; ++h) {
+        for (std::int64_t e = 0; e < c.d; ++e) {
+          visit((row * c.h_kv + h) * c.d + e,
+                ((row / size * c.h_kv + h) * size + row % size) * c.d + e);
+        }
+      }
+    }
+  };
+  const auto o = call.o.bytes();
+  const Buffer k_after = call.k, v_after = call.v;
+  call.restore();
+  each([&](auto from, auto to) { k.set(to, call.k.get(from)), v.set(to, call.v.get(from)); });
+  KvCache cache = call.cache;
+  cache.k = TensorView(k.data(), c.dtype, {units, c.h_kv, size, c.d}).transposed(1, 2);
+  cache.v = TensorView(v.data(), c.dtype, {units, c.h_kv, size, c.d}).transposed(1, 2);
+  attention_kvcache(call.q_view, cache, call.o_view, call.options);
+  EXPECT_EQ(call.o.bytes(), o);
+  std::int64_t different = 0;
+  each([&](auto from, auto to) {
+    const double want[] = {k_after.get(from), v_after.get(from)};
+    const double got[] = {k.get(to), v.get(to)};
+    different += std::memcmp(want, got, sizeof want) != 0;
+  });
+  EXPECT_EQ(different, 0);
+}
+
 struct BadCache {
   const char* begins;
   std::function<void(CacheCall&)> spoil;

@@ -56,6 +56,30 @@ TEST(Overlap, IsExactForDenseLastDims) {
   EXPECT_LT(shared, 4750);
 }
 
+TEST(Overlap, IsExactForEqualLargestStrides) {
+  std::mt19937 random(11);
+  std::vector<float> buffer(4096);
+  const auto pick = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  int shared = 0;
+  for (int i = 0; i < 5000; ++i) {
+    const std::int64_t step = pick(20, 60);
+    const auto view = [&] {
+      const std::array<std::int64_t, 4> shape{pick(1, 6), pick(1, 2), pick(1, 3), pick(1, 4)};
+      const std::array<std::int64_t, 4> strides{pick(0, 1) ? step : -step, pick(-12, 12),
+                                                pick(-9, 9), 1};
+      return TensorView(buffer.data() + pick(1000, 1200), DType::float32, shape, strides);
+    };
+    const TensorView a = view(), b = view();
+    const bool expected = share(elements_of(a, buffer.data()), elements_of(b, buffer.data()));
+    ASSERT_EQ(overlap(a, b), expected) << a.describe() << " and " << b.describe();
+    shared += expected ? 1 : 0;
+  }
+  EXPECT_GT(shared, 250);
+  EXPECT_LT(shared, 4750);
+}
+
 TEST(Overlap, FusedSlicesDoNot) {
   std::vector<float> buffer(5 * 8 * 16);
   const std::array<std::int64_t, 4> shape{1, 5, 4, 16}, strides{640, 128, 16, 1};

@@ -223,6 +223,26 @@ TEST(Varlen, EmptyQuerySequencesForward) {
   }
 }
 
+// ALiBi over 37 packed tokens beside another sequence: the last row, by closed form.
+TEST(Varlen, AlibiCountsInsideTheSequence) {
+  Ragged r{.q_lens = {5, 37}, .k_lens = {5, 37}, .h_q = 4, .h_kv = 4, .d = 8, .d_v = 8};
+  const std::vector<float> slopes = {0.25f, 0.0625f, 0.015625f, 0.00390625f};
+  r.options.score = "s - slopes[h] * abs(q - k)";
+  r.options.args = {{"slopes", TensorView(slopes.data(), {4})}};
+  RaggedCall call(r);
+  for (std::int64_t i = 0; i < call.q_view.elements(); ++i) call.q.set(i, 0.0);
+  for (std::int64_t key = 0; key < 37; ++key) {
+    for (std::int64_t e = 0; e < 32; ++e) call.v.set((5 + key) * 32 + e, static_cast<double>(key));
+  }
+  call.run();
+  const double o[] = {32.4827448, 24.5608859, 19.7713987, 18.4451574};
+  const double lse[] = {1.50859543, 2.69941106, 3.34354535, 3.54147501};
+  for (std::int64_t h = 0; h < 4; ++h) {
+    EXPECT_NEAR(call.o.get((41 * 4 + h) * 8), o[h], 1e-4);
+    EXPECT_NEAR(call.lse.get(h * 42 + 41), lse[h], 1e-5);
+  }
+}
+
 struct BadLengths {
   const char* begins;
   std::function<void(RaggedCall&, std::vector<std::int32_t>&)> spoil;
