@@ -97,4 +97,18 @@ Status writable(std::string_view argument, const TensorView& view) {
   return {};
 }
 
+Status dropout(const Dropout& dropout) {
+  if (!(dropout.p >= 0.0 && dropout.p < 1.0)) {
+    return Status::invalid("dropout: p = " + std::to_string(dropout.p) +
+                           "; 0 <= p < 1 is allowed; pass the share of weights to drop");
+  }
+  for (const auto& [argument, origin] : {std::pair{"row0", dropout.row0}, {"col0", dropout.col0}}) {
+    if (origin < 0 || origin % 16 != 0) {
+      return Status::invalid(std::string("dropout: ") + argument + " = " + std::to_string(origin) +
+                             "; multiples of 16 from 0 on are allowed; cut chunks at such places");
+    }
+  }
+  return {};
+}
+
 }  // namespace onepass::check

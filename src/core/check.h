@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "onepass/attention.h"
 #include "onepass/status.h"
 #include "onepass/tensor.h"
 
@@ -27,5 +28,8 @@ Status shape(std::string_view argument, const TensorView& view,
 
 /// No two elements share memory because of a stride of 0: needed of everything that is written.
 Status writable(std::string_view argument, const TensorView& view);
+
+/// p in [0, 1), origins multiples of 16.
+Status dropout(const Dropout& dropout);
 
 }  // namespace onepass::check

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lang/program.h"
-#include "onepass/attention.h"
+#include "onepass/backward.h"
 #include "onepass/status.h"
 
 namespace onepass {
@@ -45,7 +45,10 @@ struct CacheUse {
   bool interleaved = false;
 };
 
+enum class Pass : std::uint8_t { forward, backward };
+
 struct Problem {
+  Pass pass = Pass::forward;
   DType dtype = DType::float32;
   DType out_dtype = DType::float32;
   Device device;
@@ -60,9 +63,14 @@ struct Problem {
   TensorView seqused_k;                   // (b) or not given
   CacheUse cache;   // k and v are then (b_cache, capacity, h, d) or (pages, page_size, h, d)
   TensorView sink;  // (h_q) or not given
+  // Backward only: o and lse are inputs; gradients that are not given are not asked for.
+  TensorView dout, dlse;         // shaped as o and lse; dlse may be not given
+  TensorView dq, dk, dv, dsink;  // shaped as q, k, v and sink
+  std::vector<ArgumentGradient> dargs;
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;
+  lang::Program slope;         // d score / d logit, where a backward has a score
   std::string definitions;     // the caller's, for line() only
   std::vector<Argument> args;  // the caller's, for line() only
   bool has_mask = false;       // false = every key is visible
@@ -80,9 +88,10 @@ struct Problem {
 };
 
 /// Checks shapes, dtypes, strides and options and compiles both expressions. Reads no memory, so
-/// that a call can be planned before its tensors exist.
+/// that a call can be planned before its tensors exist. Of a backward, what it shares with the
+/// forward: validate_backward (core/backward.h) does the rest.
 Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorView& v,
-                         const TensorView& o, const Attention& options);
+                         const TensorView& o, const Attention& options, Pass pass = Pass::forward);
 
 /// Checks pointers and the values of host arrays: the rest of what the host can see, before a
 /// launch.

@@ -14,10 +14,10 @@ namespace {
 // Sizes beyond this are typing errors, and products of a few of them still fit int64.
 constexpr std::int64_t largest_size = std::int64_t{1} << 40;
 
-constexpr std::array<std::string_view, 19> fields{
-    "b",           "h",     "s",      "d",       "out",     "mask", "score",
-    "definitions", "scale", "align",  "q_start", "k_start", "sink", "lse",
-    "dropout",     "seed",  "offset", "row0",    "col0"};
+constexpr std::array<std::string_view, 20> fields{
+    "b",           "h",       "s",     "d",       "out",     "mask", "score",
+    "definitions", "scale",   "align", "q_start", "k_start", "sink", "lse",
+    "dlse",        "dropout", "seed",  "offset",  "row0",    "col0"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -171,6 +171,7 @@ Status read_choice(const Word& word, ProblemLine& line) {
   if (word.name == "align") line.align = second ? Align::top_left : Align::bottom_right;
   if (word.name == "sink") line.sink = second;
   if (word.name == "lse") line.lse = second;
+  if (word.name == "dlse") line.dlse = second;
   return {};
 }
 
@@ -256,13 +257,16 @@ Result<ProblemLine> parse_problem_line(std::string_view text) {
   Result<std::vector<Word>> split_words = split(text);
   if (!split_words.ok()) return split_words.status();
   const std::vector<Word>& words = split_words.value();
-  if (words.empty() || !words[0].name.empty() || words[0].value != "fwd") {
-    return error_at(words.empty() ? 0 : words[0].column,
-                    (words.empty() ? "the line is empty" : "the line does not start with fwd") +
-                        std::string("; fwd DTYPE b= h= s= d= mask= ... is expected; write it as "
-                                    "in: fwd f32 b=1 h=8 s=2048 d=64 mask=causal"));
+  if (words.empty() || !words[0].name.empty() ||
+      (words[0].value != "fwd" && words[0].value != "bwd")) {
+    return error_at(
+        words.empty() ? 0 : words[0].column,
+        (words.empty() ? "the line is empty" : "the line does not start with fwd or bwd") +
+            std::string("; fwd DTYPE b= h= s= d= mask= ... is expected; write it as "
+                        "in: fwd f32 b=1 h=8 s=2048 d=64 mask=causal"));
   }
   ProblemLine line;
+  if (words[0].value == "bwd") line.pass = Pass::backward;
   const Word no_word{.column = text.size(), .name = {}, .value = {}};
   if (Status s =
           read_dtype(words.size() > 1 && words[1].name.empty() ? words[1] : no_word, line.dtype);

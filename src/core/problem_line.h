@@ -1,10 +1,11 @@
 // One line of text that says what a call computes: `fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal`.
 //
-//   fwd DTYPE            f64 f32 bf16 f16 (or the long names)
+//   fwd DTYPE            f64 f32 bf16 f16 (or the long names); bwd DTYPE for the gradients
 //   b= h= s= d=          batch, heads, lengths, head dim; h=h_q/h_kv, s=s_q/s_kv, d=d/d_v
 //   out=DTYPE            dtype of o where it is not DTYPE
 //   mask= score= definitions=    expressions; quote what holds blanks: mask="q - 5 < k"
 //   scale=0.5  align=top_left  q_start=7  k_start=[0,64]  sink=random  lse=yes
+//   dlse=yes             a bwd line also has a gradient through lse
 //   dropout=0.1 seed=7 offset=0 row0=0 col0=0
 //   name=VALUE           an argument of the expressions; arg.name=VALUE where name is a field above
 //
@@ -36,6 +37,7 @@ struct LineArgument {
 };
 
 struct ProblemLine {
+  Pass pass = Pass::forward;
   DType dtype = DType::float32;
   std::optional<DType> out;
   std::int64_t b = 1, h_q = 1, h_kv = 1, s_q = 1, s_kv = 1, d = 64, d_v = 64;
@@ -46,7 +48,8 @@ struct ProblemLine {
   Align align = Align::bottom_right;
   std::optional<LineStart> q_start, k_start;
   bool sink = false;
-  bool lse = false;
+  bool lse = false;   // forward
+  bool dlse = false;  // backward
   Dropout dropout;
   std::vector<LineArgument> args;
 };

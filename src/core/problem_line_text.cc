@@ -98,7 +98,8 @@ std::optional<DType> float_dtype(std::string_view text) {
 }
 
 std::string to_text(const ProblemLine& line) {
-  std::string text = "fwd " + short_name(line.dtype) + " b=" + std::to_string(line.b) +
+  const std::string pass = line.pass == Pass::forward ? "fwd " : "bwd ";
+  std::string text = pass + short_name(line.dtype) + " b=" + std::to_string(line.b) +
                      " h=" + sizes(line.h_q, line.h_kv) + " s=" + sizes(line.s_q, line.s_kv) +
                      " d=" + sizes(line.d, line.d_v);
   const auto add = [&text](std::string_view name, const std::string& value) {
@@ -114,6 +115,7 @@ std::string to_text(const ProblemLine& line) {
   if (line.k_start) add("k_start", start_text(*line.k_start));
   if (line.sink) add("sink", "random");
   if (line.lse) add("lse", "yes");
+  if (line.dlse) add("dlse", "yes");
   const Dropout& dropout = line.dropout;
   if (dropout.p != 0.0) add("dropout", number_text(dropout.p));
   if (dropout.seed != 0) add("seed", std::to_string(dropout.seed));
@@ -128,6 +130,7 @@ std::string to_text(const ProblemLine& line) {
 
 ProblemLine line_of(const Problem& problem) {
   ProblemLine line;
+  line.pass = problem.pass;
   line.dtype = problem.dtype, line.b = problem.b, line.h_q = problem.h_q;
   line.h_kv = problem.h_kv, line.s_q = problem.s_q, line.s_kv = problem.s_kv;
   line.d = problem.d, line.d_v = problem.d_v;
@@ -147,7 +150,8 @@ ProblemLine line_of(const Problem& problem) {
     line.q_start.reset();
   }
   line.sink = problem.sink.given();
-  line.lse = problem.lse.given();
+  line.lse = problem.pass == Pass::forward && problem.lse.given();
+  line.dlse = problem.dlse.given();
   if (problem.dropout.p != 0.0) line.dropout = problem.dropout;
   for (const Argument& argument : problem.args) {
     const bool said = (problem.has_mask && problem.mask.names(argument.name)) ||

@@ -4,15 +4,16 @@
 
 namespace onepass {
 
-std::span<const KernelRow> registry() {
-  static const std::vector<KernelRow> rows = [] {
+std::span<const KernelRow> registry(Pass pass) {
+  static const std::vector<KernelRow> forward = [] {
     std::vector<KernelRow> all;
     for (const std::span<const KernelRow> some : {cpu::decode_kernels(), cpu::forward_kernels()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;
   }();
-  return rows;
+  if (pass == Pass::forward) return forward;
+  return cpu::backward_kernels();
 }
 
 Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities) {
@@ -20,7 +21,7 @@ Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities)
   plan.threads = capabilities.threads;
   plan.problem_line = problem.line();
   const KernelRow* chosen = nullptr;
-  for (const KernelRow& row : registry()) {
+  for (const KernelRow& row : registry(problem.pass)) {
     std::string reason = row.refuse(problem, capabilities);
     if (reason.empty() && chosen == nullptr) {
       chosen = &row;
@@ -43,8 +44,10 @@ Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities)
 }
 
 const KernelRow& row_of(const Plan& plan) {
-  for (const KernelRow& row : registry()) {
-    if (plan.kernel == row.name) return row;
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    for (const KernelRow& row : registry(pass)) {
+      if (plan.kernel == row.name) return row;
+    }
   }
   throw Error({Code::runtime_error, "plan: kernel '" + plan.kernel +
                                         "' is not in the registry; a plan comes from plan(); call "

@@ -20,8 +20,8 @@ struct KernelRow {
   Status (*launch)(const Problem&, const Plan&, const Exec&);
 };
 
-/// In order of preference.
-std::span<const KernelRow> registry();
+/// The kernels of a pass, in order of preference.
+std::span<const KernelRow> registry(Pass pass);
 
 /// The only place that chooses.
 Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities);

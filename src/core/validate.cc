@@ -137,7 +137,7 @@ Status take_lse(const TensorView& lse, Problem& p) {
     return s;
   }
   p.lse = packed ? shared_by_sequences(lse) : lse;
-  return check::writable("lse", lse);
+  return p.pass == Pass::forward ? check::writable("lse", lse) : Status{};
 }
 
 Status check_sink(const Problem& p) {
@@ -180,20 +180,6 @@ Result<StartOf> start_of(std::string_view argument, const std::optional<Start>& 
   }
   if (Status s = check::shape(argument, result.array, {b}, "(b)"); !s.ok()) return s;
   return result;
-}
-
-Status check_dropout(const Dropout& dropout) {
-  if (!(dropout.p >= 0.0 && dropout.p < 1.0)) {
-    return Status::invalid("dropout: p = " + std::to_string(dropout.p) +
-                           "; 0 <= p < 1 is allowed; pass the share of weights to drop");
-  }
-  for (const auto& [argument, origin] : {std::pair{"row0", dropout.row0}, {"col0", dropout.col0}}) {
-    if (origin < 0 || origin % 16 != 0) {
-      return Status::invalid(std::string("dropout: ") + argument + " = " + std::to_string(origin) +
-                             "; multiples of 16 from 0 on are allowed; cut chunks at such places");
-    }
-  }
-  return {};
 }
 
 Status check_arguments(const std::vector<Argument>& arguments) {
@@ -239,52 +225,62 @@ Status check_start_values(std::string_view argument, const StartOf& start, std::
   return {};
 }
 
-// Inputs are read while outputs are written.
-Status check_outputs_apart(const Problem& p) {
-  const auto apart = [](std::string_view output, const TensorView& written, std::string_view other,
-                        const TensorView& view) {
-    if (!overlap(written, view)) return Status{};
-    return Status::invalid(std::string(output) + ": overlaps " + std::string(other) +
-                           "; inputs are read while it is written; give it memory of its own");
-  };
-  for (const auto& [output, written] : {std::pair{"o", &p.o}, {"lse", &p.lse}}) {
-    for (const auto& [input, view] : {std::pair{"q", &p.q},
-                                      {"k", &p.k},
-                                      {"v", &p.v},
-                                      {"sink", &p.sink},
-                                      {"cu_seqlens_q", &p.cu_seqlens_q},
-                                      {"cu_seqlens_k", &p.cu_seqlens_k},
-                                      {"seqused_k", &p.seqused_k},
-                                      {"q_start", &p.q_start.array},
-                                      {"k_start", &p.k_start.array}}) {
-      if (Status s = apart(output, *written, input, *view); !s.ok()) return s;
-    }
-    for (const lang::Program* program : {&p.mask, &p.score}) {
-      for (const lang::Array& array : program->arrays) {
-        if (Status s = apart(output, *written, array.name, array.view); !s.ok()) return s;
-      }
-    }
+struct Named {
+  std::string name;
+  const TensorView* view;
+};
+
+std::vector<Named> inputs_of(const Problem& p) {
+  std::vector<Named> all = {{"q", &p.q},
+                            {"k", &p.k},
+                            {"v", &p.v},
+                            {"sink", &p.sink},
+                            {"cu_seqlens_q", &p.cu_seqlens_q},
+                            {"cu_seqlens_k", &p.cu_seqlens_k},
+                            {"seqused_k", &p.seqused_k},
+                            {"q_start", &p.q_start.array},
+                            {"k_start", &p.k_start.array}};
+  for (const lang::Program* program : {&p.mask, &p.score}) {
+    for (const lang::Array& array : program->arrays) all.push_back({array.name, &array.view});
   }
-  return apart("lse", p.lse, "o", p.o);
+  if (p.pass == Pass::forward) return all;
+  const Named more[] = {{"o", &p.o}, {"lse", &p.lse}, {"dout", &p.dout}, {"dlse", &p.dlse}};
+  all.insert(all.end(), std::begin(more), std::end(more));
+  return all;
+}
+
+std::vector<Named> outputs_of(const Problem& p) {
+  if (p.pass == Pass::forward) return {{"o", &p.o}, {"lse", &p.lse}};
+  std::vector<Named> all = {{"dq", &p.dq}, {"dk", &p.dk}, {"dv", &p.dv}, {"dsink", &p.dsink}};
+  for (const ArgumentGradient& one : p.dargs) {
+    all.push_back({"gradient of " + one.name, &one.gradient});
+  }
+  return all;
+}
+
+Status check_apart(const Named& written, const Named& other) {
+  if (!overlap(*written.view, *other.view)) return {};
+  return Status::invalid(written.name + ": overlaps " + other.name +
+                         "; inputs are read while it is written; give it memory of its own");
 }
 
 }  // namespace
 
 Status validate_memory(const Problem& p) {
-  for (const auto& [argument, view] : {std::pair{"q", &p.q},
-                                       {"k", &p.k},
-                                       {"v", &p.v},
-                                       {"o", &p.o},
-                                       {"lse", &p.lse},
-                                       {"sink", &p.sink}}) {
-    if (Status s = check::memory(argument, *view); !s.ok()) return s;
-  }
-  for (const lang::Program* program : {&p.mask, &p.score}) {
-    for (const lang::Array& array : program->arrays) {
-      if (Status s = check::memory(array.name, array.view); !s.ok()) return s;
+  const std::vector<Named> inputs = inputs_of(p), outputs = outputs_of(p);
+  for (const auto* tensors : {&inputs, &outputs}) {
+    for (const Named& one : *tensors) {
+      if (Status s = check::memory(one.name, *one.view); !s.ok()) return s;
     }
   }
-  if (Status s = check_outputs_apart(p); !s.ok()) return s;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (const Named& input : inputs) {
+      if (Status s = check_apart(outputs[i], input); !s.ok()) return s;
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (Status s = check_apart(outputs[i], outputs[j]); !s.ok()) return s;
+    }
+  }
   if (Status s = check_lengths(p); !s.ok()) return s;
   if (Status s = check_cache(p); !s.ok()) return s;
   if (Status s = check_start_values("q_start", p.q_start, p.b); !s.ok()) return s;
@@ -292,17 +288,18 @@ Status validate_memory(const Problem& p) {
 }
 
 Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorView& v,
-                         const TensorView& o, const Attention& options) {
+                         const TensorView& o, const Attention& options, Pass pass) {
   Problem p;
+  p.pass = pass;
   if (Status s = take_sizes(q, k, v, o, options, p); !s.ok()) return s;
   p.sink = options.sink, p.dropout = options.dropout;
   if (Status s = check_dtypes(p); !s.ok()) return s;
   if (Status s = check_head_dims(p); !s.ok()) return s;
   if (Status s = check_shapes(k, v, o, p); !s.ok()) return s;
-  if (Status s = check::writable("o", o); !s.ok()) return s;
+  if (Status s = pass == Pass::forward ? check::writable("o", o) : Status{}; !s.ok()) return s;
   if (Status s = take_lse(options.lse, p); !s.ok()) return s;
   if (Status s = check_sink(p); !s.ok()) return s;
-  if (Status s = check_dropout(p.dropout); !s.ok()) return s;
+  if (Status s = check::dropout(p.dropout); !s.ok()) return s;
 
   const Result<double> scale = scale_of(p, options);
   if (!scale.ok()) return scale.status();

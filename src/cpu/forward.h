@@ -57,7 +57,8 @@ struct ForwardSizes {
   bool v_in_place = false;
   std::int64_t packed_k_bytes = 0;  // of a group of 64 keys
   std::int64_t packed_v_bytes = 0;
-  std::int64_t wave_groups = 0;  // groups packed at a time, over heads and sequences
+  std::int64_t wave_groups = 0;             // groups packed at a time, over heads and sequences
+  std::int64_t wave_row_tiles = INT64_MAX;  // at a time, where they take workspace
   ScratchMap scratch;
   std::int64_t scopes_per_head = 1;  // records (scopes.h) of a key/value head
   std::int64_t wave_scope_bytes = 0;
@@ -109,6 +110,7 @@ struct ForwardKernels {
   double (*multiply_only)(std::int64_t rounds, void* memory);
 };
 
+struct BackwardKernels;
 struct DecodeKernels;
 
 /// What an instruction set offers; a null entry is not offered.
@@ -118,6 +120,8 @@ struct Target {
   const ForwardKernels* bfloat16_pairs = nullptr;
   const DecodeKernels* decode_float32 = nullptr;
   const DecodeKernels* decode_float64 = nullptr;
+  const BackwardKernels* backward_float32 = nullptr;
+  const BackwardKernels* backward_float64 = nullptr;
 };
 
 /// Null when the library was built for another architecture.

@@ -12,6 +12,7 @@ namespace onepass::cpu {
 std::span<const KernelRow> forward_kernels();
 /// Those for few queries over long keys.
 std::span<const KernelRow> decode_kernels();
+std::span<const KernelRow> backward_kernels();
 
 /// Why this machine's kernels for an instruction set cannot run a problem; empty = they can.
 std::string refuse_isa(const Problem& problem, const Capabilities& capabilities, Isa isa);

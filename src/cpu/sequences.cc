@@ -22,11 +22,11 @@ std::int64_t groups_before(const ForwardCall& call, const SequenceWork& s, std::
   return s.key_groups_before * call.h_kv + s.key_groups * h_kv;
 }
 
+}  // namespace
+
 std::int64_t row_tiles_before(const ForwardCall& call, const SequenceWork& s, std::int64_t h) {
   return s.row_tiles_before * call.h_q + s.row_tiles * h;
 }
-
-}  // namespace
 
 std::int64_t sequences_bytes(std::int64_t b) {
   return pieces(b * static_cast<std::int64_t>(sizeof(SequenceWork)), 64) * 64;
@@ -67,6 +67,7 @@ bool next_wave(ForwardCall& call, int threads) {
     scope_bytes += s.scope_bytes * per_head;
     if (wave.heads > 0 && (wave.groups + s.key_groups > call.sizes.wave_groups ||
                            scope_bytes > call.sizes.wave_scope_bytes ||
+                           wave.row_tiles + s.row_tiles * call.group > call.sizes.wave_row_tiles ||
                            wave.row_tiles >= wave_items_per_thread * threads)) {
       break;
     }

@@ -51,4 +51,8 @@ struct RowTile {
 };
 RowTile row_tile(const ForwardCall& call, std::int64_t item);
 
+/// Query tiles of all heads before the first of query head `h` of this sequence.
+std::int64_t row_tiles_before(const ForwardCall& call, const SequenceWork& sequence,
+                              std::int64_t h);
+
 }  // namespace onepass::cpu

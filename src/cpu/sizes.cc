@@ -43,23 +43,6 @@ ScratchMap scratch_map(const Problem& p, const ForwardSizes& sizes, const Form& 
   return map;
 }
 
-/// Lengths as far as a plan can know them: it reads no memory.
-struct Lengths {
-  double mean_q, mean_kv;    // over the sequences; of partly used ones an upper bound
-  std::int64_t most_groups;  // of 64 keys, of a head
-  std::int64_t all_groups;   // over sequences and key/value heads
-};
-
-Lengths lengths_of(const Problem& p) {
-  const double sequences = static_cast<double>(std::max<std::int64_t>(p.b, 1));
-  const std::int64_t most_groups = (p.s_kv + group_keys - 1) / group_keys;
-  const bool packed = p.cu_seqlens_k.given();
-  return {.mean_q = static_cast<double>(p.s_q) / (p.cu_seqlens_q.given() ? sequences : 1.0),
-          .mean_kv = static_cast<double>(p.s_kv) / (packed ? sequences : 1.0),
-          .most_groups = most_groups,
-          .all_groups = p.h_kv * (packed ? p.s_kv / group_keys + p.b : p.b * most_groups)};
-}
-
 /// Room for the packed heads and the scopes of a wave.
 void size_wave(const Problem& p, const Plan& plan, ForwardSizes& sizes) {
   const Lengths lengths = lengths_of(p);
@@ -77,6 +60,16 @@ void size_wave(const Problem& p, const Plan& plan, ForwardSizes& sizes) {
 }
 
 }  // namespace
+
+Lengths lengths_of(const Problem& p) {
+  const double sequences = static_cast<double>(std::max<std::int64_t>(p.b, 1));
+  const std::int64_t most_groups = (p.s_kv + group_keys - 1) / group_keys;
+  const bool packed = p.cu_seqlens_k.given();
+  return {.mean_q = static_cast<double>(p.s_q) / (p.cu_seqlens_q.given() ? sequences : 1.0),
+          .mean_kv = static_cast<double>(p.s_kv) / (packed ? sequences : 1.0),
+          .most_groups = most_groups,
+          .all_groups = p.h_kv * (packed ? p.s_kv / group_keys + p.b : p.b * most_groups)};
+}
 
 void choose_tile(const Problem& p, Isa isa, Plan& plan) {
   const ForwardTile tile = forward_tile(isa, p.dtype, p.d, p.d_v);

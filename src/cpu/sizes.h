@@ -7,6 +7,14 @@
 
 namespace onepass::cpu {
 
+/// Lengths as far as a plan can know them: it reads no memory.
+struct Lengths {
+  double mean_q, mean_kv;    // over the sequences; of partly used ones an upper bound
+  std::int64_t most_groups;  // of 64 keys, of a head
+  std::int64_t all_groups;   // over sequences and key/value heads
+};
+Lengths lengths_of(const Problem& problem);
+
 /// Tile and number of threads for a problem; rows shrink before keys when there is little to share
 /// out, and small problems get fewer threads. Changes no bit of any result.
 void choose_tile(const Problem& problem, Isa isa, Plan& plan);

@@ -36,4 +36,10 @@ const DecodeKernels* decode_kernels(Isa isa, DType dtype) {
   return dtype == DType::float64 ? target->decode_float64 : target->decode_float32;
 }
 
+const BackwardKernels* backward_kernels(Isa isa, DType dtype) {
+  const Target* target = target_of(isa);
+  if (!target) return nullptr;
+  return dtype == DType::float64 ? target->backward_float64 : target->backward_float32;
+}
+
 }  // namespace onepass::cpu

@@ -12,5 +12,7 @@ const ForwardKernels* forward_kernels(Isa isa, DType dtype);
 
 /// The same for decoding; 16-bit floats are widened to float32.
 const DecodeKernels* decode_kernels(Isa isa, DType dtype);
+/// Null where there are none; 16-bit floats are widened to float32.
+const BackwardKernels* backward_kernels(Isa isa, DType dtype);
 
 }  // namespace onepass::cpu

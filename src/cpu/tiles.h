@@ -1,4 +1,4 @@
-// Tile sizes of the CPU forward, chosen by measurement.
+// Tile sizes of the CPU kernels, chosen by measurement.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,23 @@ inline ForwardTile forward_tile(Isa isa, DType dtype, std::int64_t d, std::int64
     return widest > 256 ? avx512_wide_tile : widest > 128 ? avx512_middle_tile : avx512_tile;
   }
   return isa == Isa::avx2 ? avx2_tile : small_vector_tile;
+}
+
+/// Queries and keys per tile of the backward. `keys` decides the order of summation, as above.
+struct BackwardTile {
+  int rows;
+  int keys;
+};
+
+inline constexpr BackwardTile backward_small_tile{96, 128};
+inline constexpr BackwardTile backward_tile_avx512{192, 256};
+inline constexpr BackwardTile backward_tile_avx2{96, 256};
+
+inline BackwardTile backward_tile(Isa isa, DType dtype, std::int64_t d, std::int64_t d_v) {
+  const std::int64_t widest = (d > d_v ? d : d_v) * (dtype == DType::float64 ? 2 : 1);
+  if (widest > 256) return backward_small_tile;
+  if (isa == Isa::avx512 || isa == Isa::avx512_bf16) return backward_tile_avx512;
+  return isa == Isa::avx2 ? backward_tile_avx2 : backward_small_tile;
 }
 
 }  // namespace onepass::cpu

@@ -30,7 +30,42 @@ void classify_column(const Column& c, int first, int last) {
   for (int group = first; group < last; ++group) c.kinds[group][c.key_group] = kind;
 }
 
+struct KeyColumn {
+  const lang::Classifier& classifier;
+  std::int64_t key_begin, key_end, tile_rows;
+  void* context;
+  VisitRows visit;
+};
+
+// Rows [begin, end) at once, then in halves of whole tiles where they are mixed.
+void walk_row_tiles(const KeyColumn& c, std::int64_t begin, std::int64_t end) {
+  const lang::TileKind kind = c.classifier.classify({begin, end, c.key_begin, c.key_end});
+  if (kind == lang::TileKind::skip) return;
+  const std::int64_t tiles = (end - begin + c.tile_rows - 1) / c.tile_rows;
+  if (kind == lang::TileKind::partial && tiles > 1) {
+    const std::int64_t middle = begin + tiles / 2 * c.tile_rows;
+    walk_row_tiles(c, begin, middle);
+    walk_row_tiles(c, middle, end);
+    return;
+  }
+  for (std::int64_t row = begin; row < end; row += c.tile_rows) {
+    c.visit(c.context, row, std::min(row + c.tile_rows, end), kind == lang::TileKind::full);
+  }
+}
+
 }  // namespace
+
+void walk_rows(const lang::Classifier* classifier, std::int64_t s_q, std::int64_t key_begin,
+               std::int64_t key_end, std::int64_t tile_rows, void* context, VisitRows visit) {
+  if (classifier) {
+    const KeyColumn column{*classifier, key_begin, key_end, tile_rows, context, visit};
+    if (s_q > 0) walk_row_tiles(column, 0, s_q);
+    return;
+  }
+  for (std::int64_t row = 0; row < s_q; row += tile_rows) {
+    visit(context, row, std::min(row + tile_rows, s_q), true);
+  }
+}
 
 void walk_keys(const lang::Classifier* classifier, RowRange rows, std::int64_t s_kv,
                std::int64_t tile_keys, void* context, VisitKeys visit) {

@@ -40,7 +40,7 @@ TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
 
 TEST(ProblemLine, ErrorsNameTheirColumn) {
   const std::array<std::pair<const char*, int>, 19> bad{{{"", 1},
-                                                         {"bwd f32", 1},
+                                                         {"back f32", 1},
                                                          {"fwd", 4},
                                                          {"fwd b=1", 8},
                                                          {"fwd int32", 5},

@@ -1,0 +1,64 @@
+// What every instruction set's backward kernels are given: sizes, scratch, gradients. Plain data,
+// as forward.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/forward.h"
+
+namespace onepass::cpu {
+
+/// Where a thread's scratch keeps what, in bytes from its start; all multiples of 64.
+struct BackwardScratch {
+  std::int64_t q = 0, dout = 0;             // reals [tile_rows][d_stride], [tile_rows][dv_stride]
+  std::int64_t k = 0;                       // reals [tile_keys][d_stride]
+  std::int64_t k_panels = 0, v_panels = 0;  // reals, panels [d][panel_keys], [d_v][panel_keys]
+  std::int64_t dk = 0, dv = 0;              // reals [tile_keys + 5][d_stride], [..][dv_stride]
+  std::int64_t p = 0, ds = 0;               // reals [tile_rows][p_stride]
+  std::int64_t slope = 0;                   // reals [group_rows][tile_keys]
+  std::int64_t left_out = 0;                // flags [tile_rows][p_stride]
+  std::int64_t mask_code = 0, score_code = 0, slope_code = 0;  // evaluators
+  std::int64_t bytes = 0;                                      // of one thread
+};
+
+struct BackwardSizes {
+  int tile_rows = 0, tile_keys = 0;
+  std::int64_t ranges = 0;                   // the most key ranges of a head
+  std::int64_t d_stride = 0, dv_stride = 0;  // rounded up to whole vectors
+  std::int64_t p_stride = 0;                 // tile_keys and some
+  BackwardScratch scratch;
+  // Workspace, offsets in bytes. Of each query tile of the wave: reals lse, delta [tile_rows]; for
+  // each key range dq [tile_rows][d_stride] and a byte, 1 = it has added to dq. Of all query tiles:
+  // the share in dsink, double.
+  std::int64_t lse_offset = 0, delta_offset = 0, dq_offset = 0, touched_offset = 0;
+  std::int64_t dsink_offset = 0, scratch_offset = 0, workspace_bytes = 0;
+};
+
+struct BackwardCall {
+  /// Inputs, expressions, workspace, sequences and wave; o and lse are inputs here. Of its sizes
+  /// only tile_rows, the scopes and the table of sequences are used.
+  ForwardCall forward;
+  Strided dout, dlse;  // dlse: d unused; data null = none
+  Strided dq, dk, dv;  // data null = not asked for
+  bool dsink = false;
+  const lang::Program* slope = nullptr;  // d score / d logit
+  double logit_factor = 1.0;             // product of q and k to logit
+  double dq_factor = 1.0, dk_factor = 1.0;
+  double kept_factor = 1.0;  // 1 / (1 - p) of dropout
+  BackwardSizes sizes;
+};
+
+/// The kernels of one compute form on one instruction set, in the order they run.
+struct BackwardKernels {
+  Form form;
+  /// delta and lse of a query tile of the wave.
+  void (*delta)(const BackwardCall&, std::int64_t item, int thread);
+  /// dk and dv of key range `item % ranges` of the wave's key/value head `item / ranges`, and what
+  /// it adds to dq.
+  void (*keys)(const BackwardCall&, std::int64_t item, int thread);
+  /// dq of a query tile of the wave.
+  void (*queries)(const BackwardCall&, std::int64_t item, int thread);
+};
+
+}  // namespace onepass::cpu

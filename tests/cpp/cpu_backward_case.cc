@@ -1,0 +1,180 @@
+#include "cpu_backward_case.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace onepass::cpu_test {
+namespace {
+
+template <class T>
+T element(const TensorView& view, std::int64_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(view.data) + i * size_bytes(view.dtype),
+              sizeof value);
+  return value;
+}
+
+// Contiguous arrays only.
+reference::Array reference_array(const TensorView& view) {
+  reference::Array array;
+  array.shape.assign(view.shape.begin(), view.shape.begin() + view.rank);
+  array.type = is_float(view.dtype) ? reference::Type::real : reference::Type::integer;
+  for (std::int64_t i = 0; i < view.elements(); ++i) {
+    switch (view.dtype) {
+      case DType::float64:
+        array.reals.push_back(element<double>(view, i));
+        break;
+      case DType::float32:
+        array.reals.push_back(element<float>(view, i));
+        break;
+      case DType::int64:
+        array.integers.push_back(element<std::int64_t>(view, i));
+        break;
+      default:
+        array.integers.push_back(element<std::int32_t>(view, i));
+        break;
+    }
+  }
+  return array;
+}
+
+void fill(Buffer& buffer, unsigned seed) {
+  std::uint32_t state = seed;
+  const auto count = static_cast<std::int64_t>(buffer.bytes().size()) / size_bytes(buffer.dtype());
+  for (std::int64_t i = 0; i < count; ++i) {
+    double sum = 0.0;
+    for (int k = 0; k < 3; ++k) {
+      state = 1664525U * state + 1013904223U;
+      sum += static_cast<double>(state >> 8) / (1 << 23) - 1.0;
+    }
+    buffer.set(i, sum);
+  }
+}
+
+double relative_error(const Buffer& got, const std::vector<double>& want) {
+  double largest = 0.0, worst = 0.0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double value = got.get(static_cast<std::int64_t>(i));
+    if (std::isnan(value) && std::isnan(want[i])) continue;
+    const double error = std::abs(value - want[i]);
+    if (!(error <= worst)) worst = std::isnan(error) ? HUGE_VAL : error;
+    largest = std::max(largest, std::abs(want[i]));
+  }
+  return worst == 0.0 ? 0.0 : worst / (largest == 0.0 ? 1.0 : largest);
+}
+
+}  // namespace
+
+reference::Tensor reference_tensor(const Buffer& buffer, const TensorView& view) {
+  reference::Tensor tensor;
+  for (std::size_t i = 0; i < 4; ++i) tensor.shape[i] = view.shape[i];
+  const auto* base = static_cast<const std::byte*>(view.data);
+  const std::int64_t offset =
+      (base - reinterpret_cast<const std::byte*>(buffer.bytes().data())) / size_bytes(view.dtype);
+  for (std::int64_t b = 0; b < view.shape[0]; ++b) {
+    for (std::int64_t s = 0; s < view.shape[1]; ++s) {
+      for (std::int64_t h = 0; h < view.shape[2]; ++h) {
+        for (std::int64_t i = 0; i < view.shape[3]; ++i) {
+          tensor.data.push_back(buffer.get(offset + b * view.strides[0] + s * view.strides[1] +
+                                           h * view.strides[2] + i * view.strides[3]));
+        }
+      }
+    }
+  }
+  return tensor;
+}
+
+reference::Options reference_options(const Call& call) {
+  const Attention& from = call.c.options;
+  reference::Options options;
+  options.mask = from.mask;
+  options.score = from.score;
+  options.definitions = from.definitions;
+  options.scale = from.scale;
+  options.top_left = from.align == Align::top_left;
+  const Dropout& dropout = from.dropout;
+  options.dropout = {dropout.p, dropout.seed, dropout.offset, dropout.row0, dropout.col0};
+  for (std::int64_t h = 0; call.c.with_sink && h < call.c.h_q; ++h) {
+    options.sink.push_back(call.sink.get(h));
+  }
+  for (const Argument& argument : from.args) {
+    reference::Argument& copy = options.arguments.emplace_back();
+    copy.name = argument.name;
+    std::visit(
+        [&copy](const auto& value) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, TensorView>) {
+            copy.value = reference_array(value);
+          } else {
+            copy.value = value;
+          }
+        },
+        argument.value);
+  }
+  return options;
+}
+
+BackwardRun::BackwardRun(const BackwardCase& c, unsigned seed)
+    : call(c.forward, seed),
+      dout(c.forward.out_dtype, call.o_view.elements()),
+      dlse(call.lse.dtype(), call.lse_view.elements()),
+      dq(c.gradient_dtype, call.q_view.elements()),
+      dk(c.gradient_dtype, call.k_view.elements()),
+      dv(c.gradient_dtype, call.v_view.elements()),
+      dsink(call.sink.dtype(), c.forward.h_q) {
+  fill(dout, seed + 77);
+  fill(dlse, seed + 78);
+  const auto like = [](Buffer& buffer, const TensorView& view) {
+    const auto rank = static_cast<std::size_t>(view.rank);
+    TensorView out = view;
+    out.data = buffer.data();
+    out.dtype = buffer.dtype();
+    out.rank = static_cast<int>(rank);
+    return out;
+  };
+  backward.o = call.o_view;
+  backward.lse = call.lse_view;
+  backward.dout = like(dout, call.o_view);
+  if (c.with_dlse) backward.dlse = like(dlse, call.lse_view);
+  backward.dq = like(dq, call.q_view);
+  backward.dk = like(dk, call.k_view);
+  backward.dv = like(dv, call.v_view);
+  if (c.forward.with_sink) backward.dsink = like(dsink, call.sink_view);
+}
+
+void BackwardRun::run(int threads) {
+  call.run(threads);
+  for (Buffer* buffer : {&dq, &dk, &dv, &dsink}) {
+    const auto count =
+        static_cast<std::int64_t>(buffer->bytes().size()) / size_bytes(buffer->dtype());
+    for (std::int64_t i = 0; i < count; ++i) buffer->set(i, std::nan(""));
+  }
+  Attention options = call.c.options;
+  if (call.c.with_sink) options.sink = call.sink_view;
+  attention_backward(call.q_view, call.k_view, call.v_view, backward, options,
+                     {.threads = threads});
+}
+
+reference::Gradients BackwardRun::expected() const {
+  std::vector<double> through_lse;
+  for (std::int64_t i = 0; backward.dlse.given() && i < backward.dlse.elements(); ++i) {
+    through_lse.push_back(dlse.get(i));
+  }
+  const reference::Tensor q = reference_tensor(call.q, call.q_view);
+  const reference::Tensor k = reference_tensor(call.k, call.k_view);
+  const reference::Tensor v = reference_tensor(call.v, call.v_view);
+  return reference::attention_backward(reference_tensor(dout, backward.dout), q, k, v,
+                                       reference_options(call), through_lse);
+}
+
+double Errors::largest() const { return std::max({dq, dk, dv, dsink}); }
+
+Errors errors_of(const BackwardRun& run, const reference::Gradients& want) {
+  Errors errors;
+  errors.dq = relative_error(run.dq, want.dq.data);
+  errors.dk = relative_error(run.dk, want.dk.data);
+  errors.dv = relative_error(run.dv, want.dv.data);
+  if (run.backward.dsink.given()) errors.dsink = relative_error(run.dsink, want.dsink);
+  return errors;
+}
+
+}  // namespace onepass::cpu_test
