@@ -12,6 +12,7 @@
 #include "cli/parts/answer.h"
 #include "cli/parts/bench_row.h"
 #include "cli/parts/case.h"
+#include "cli/parts/gradient_answer.h"
 #include "cli/parts/line_help.h"
 #include "cli/parts/memory.h"
 #include "cli/parts/options.h"
@@ -49,8 +50,8 @@ class Bench {
     require_memory("q, k, v and o of this line with float64 copies for the check",
                    checked_tensor_bytes(line));
     const Case made = make_case(line, true);
-    const Problem problem = value_of(validate(made.q, made.k, made.v, made.o, made.options));
-    const Plan planned = plan(made.q, made.k, made.v, made.o, made.options, threads_);
+    const Problem problem = problem_of(made);
+    const Plan planned = plan_of(made, threads_);
     const Work work = count_work(problem, planned.tile);
     const std::int64_t workspace_bytes[] = {planned.workspace_bytes};
     const Array workspace = zeros(DType::uint8, workspace_bytes);
@@ -63,11 +64,13 @@ class Bench {
     row.kernel = planned.kernel;
     row.threads = planned.threads;
     row.visible_share = work.share(problem);
-    row.timing = measure(runs_, budget_s_,
-                         [&] { attention(made.q, made.k, made.v, made.o, made.options, exec); });
+    run_before(made, threads_);
+    row.timing = measure(runs_, budget_s_, [&] { run_call(made, exec); });
     row.gflops = work.flops(problem) / row.timing.median_s * 1e-9;
     row.peak_gflops = peak(isa_of(planned.kernel), line.dtype) * planned.threads * 1e-9;
-    const Answer answer = check_answer(made.q, made.k, made.v, made.o, made.options);
+    const Answer answer = made.pass == Pass::forward
+                              ? check_answer(made.q, made.k, made.v, made.o, made.options)
+                              : check_gradients(made);
     row.error = answer.error;
     row.right = answer.right();
     if (!row.right) std::fprintf(stderr, "onepass: %s\n", complaint(answer, row.line).c_str());

@@ -27,13 +27,13 @@ void explain_line(const ExplainOptions& options) {
   const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
   const Case made = make_case(line, false);
   const int threads = threads_of("--threads", options.threads);
-  const Problem problem = value_of(validate(made.q, made.k, made.v, made.o, made.options));
-  const Plan planned = plan(made.q, made.k, made.v, made.o, made.options, threads);
+  const Problem problem = problem_of(made);
+  const Plan planned = plan_of(made, threads);
   const bool empty = problem.b == 0 || problem.h_q == 0 || problem.s_q == 0 || problem.s_kv == 0;
   const std::int64_t sequence =
       empty ? 0 : integer_of("--sequence", options.sequence, 0, problem.b - 1);
   const std::int64_t head = empty ? 0 : integer_of("--head", options.head, 0, problem.h_q - 1);
-  require_memory("q, k, v, o and workspace of this line",
+  require_memory("tensors and workspace of this line",
                  tensor_bytes(line) + static_cast<double>(planned.workspace_bytes));
   Outputs outputs;
   if (!options.svg.empty()) outputs.claim("--svg", options.svg);

@@ -40,6 +40,10 @@ std::string measured(std::int64_t bytes) {
 
 void profile(const ProfileOptions& options, int& exit_code) {
   const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
+  if (line.pass == Pass::backward) {
+    throw Error(Status::invalid(
+        "line: begins with bwd; fwd is allowed, as the steps by hand are a forward's; write fwd"));
+  }
   const int threads = threads_of("--threads", options.threads);
   const auto runs = static_cast<int>(integer_of("--runs", options.runs, 1, 10000));
   const double pairs = static_cast<double>(line.b) * static_cast<double>(line.h_q) *

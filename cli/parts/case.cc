@@ -6,7 +6,9 @@
 
 #include "cli/parts/argument_value.h"
 #include "cli/parts/convert.h"
+#include "cli/parts/options.h"
 #include "cli/parts/random.h"
+#include "core/backward.h"
 
 namespace onepass::cli {
 namespace {
@@ -47,8 +49,10 @@ double tensor_bytes(const ProblemLine& line) {
   const double rows = real(line.b) * real(line.s_q) * real(line.h_q);
   const double keys = real(line.b) * real(line.s_kv) * real(line.h_kv);
   const double inputs = rows * real(line.d) + keys * (real(line.d) + real(line.d_v));
-  return real(size_bytes(line.dtype)) * inputs +
-         real(size_bytes(line.out.value_or(line.dtype))) * rows * real(line.d_v);
+  // A backward has a gradient for each input, and one for o.
+  const double copies = line.pass == Pass::forward ? 1.0 : 2.0;
+  return copies * (real(size_bytes(line.dtype)) * inputs +
+                   real(size_bytes(line.out.value_or(line.dtype))) * rows * real(line.d_v));
 }
 
 double checked_tensor_bytes(const ProblemLine& line) {
@@ -87,7 +91,45 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
     made.options.args.push_back(
         {argument.name, argument_value(argument, line, ++stream, made.arrays)});
   }
+  if (line.pass == Pass::forward) return made;
+  made.pass = Pass::backward;
+  made.backward.o = made.o;
+  made.backward.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
+  made.backward.dout =
+      tensor(line.out.value_or(line.dtype), {line.b, line.s_q, line.h_q, line.d_v}, true);
+  if (line.dlse) made.backward.dlse = tensor(statistics, {line.b, line.h_q, line.s_q}, true);
+  made.backward.dq = tensor(line.dtype, {line.b, line.s_q, line.h_q, line.d}, false);
+  made.backward.dk = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d}, false);
+  made.backward.dv = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d_v}, false);
+  if (line.sink) made.backward.dsink = tensor(statistics, {line.h_q}, false);
   return made;
+}
+
+Problem problem_of(const Case& made) {
+  return value_of(made.pass == Pass::forward
+                      ? validate(made.q, made.k, made.v, made.o, made.options)
+                      : validate_backward(made.q, made.k, made.v, made.backward, made.options));
+}
+
+Plan plan_of(const Case& made, int threads) {
+  return made.pass == Pass::forward
+             ? plan(made.q, made.k, made.v, made.o, made.options, threads)
+             : plan_backward(made.q, made.k, made.v, made.backward, made.options, threads);
+}
+
+void run_call(const Case& made, const Exec& exec) {
+  if (made.pass == Pass::forward) {
+    attention(made.q, made.k, made.v, made.o, made.options, exec);
+  } else {
+    attention_backward(made.q, made.k, made.v, made.backward, made.options, exec);
+  }
+}
+
+void run_before(const Case& made, int threads) {
+  if (made.pass == Pass::forward) return;
+  Attention options = made.options;
+  options.lse = made.backward.lse;
+  attention(made.q, made.k, made.v, made.o, options, {.threads = threads});
 }
 
 std::string join_line(const std::vector<std::string>& words) {

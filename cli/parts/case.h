@@ -8,18 +8,27 @@
 
 #include "cli/parts/array.h"
 #include "core/problem_line.h"
-#include "onepass/attention.h"
+#include "onepass/backward.h"
 
 namespace onepass::cli {
 
 struct Case {
+  Pass pass = Pass::forward;
   TensorView q, k, v, o;
+  Backward backward;          // of a bwd line: lse, dout and every gradient but of arguments
   Attention options;          // its views point into `arrays`
   std::vector<Array> arrays;  // everything the views see
 };
 
-/// q, k and v get normal random values, arguments what the line says. `with_tensors = false` leaves
-/// q, k, v, o, lse and sink without memory, which is enough to plan. Throws Error.
+/// What the line asks for: forward or backward. Throws Error.
+Problem problem_of(const Case& made);
+Plan plan_of(const Case& made, int threads);
+void run_call(const Case& made, const Exec& exec);
+/// The forward that a backward needs; nothing for a forward.
+void run_before(const Case& made, int threads);
+
+/// q, k, v and dout get normal random values, arguments what the line says. `with_tensors = false`
+/// leaves q, k, v, o, lse and sink without memory, which is enough to plan. Throws Error.
 Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed = 0);
 
 /// Normal values, the same on every machine for a seed.

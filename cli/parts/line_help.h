@@ -6,12 +6,12 @@ namespace onepass::cli {
 inline constexpr const char* problem_line_help =
     R"help(A problem line says what a call computes:
   fwd bf16 b=2 h=32/8 s=4096 d=128 mask=causal
-fwd, then f64, f32, bf16 or f16, then any of
+fwd or bwd (the gradients), then f64, f32, bf16 or f16, then any of
   b= h= s= d=       batch, heads, lengths, head dim (default 1 1 1 64);
                     h=h_q/h_kv, s=s_q/s_kv, d=d/d_v where the two differ
   mask= score= definitions=   expressions; quote what holds blanks
   scale= align=top_left q_start= k_start=[0,64] sink=random out=f32 lse=yes
-  dropout=0.1 seed=7 offset= row0= col0=
+  dropout=0.1 seed=7 offset= row0= col0=   dlse=yes (bwd: a gradient through lse)
   name=VALUE        an argument of the expressions (arg.name=VALUE if the name is
                     one of the above). VALUE: a number, true, false;
                     [5,9] a list; documents(8) ids of 8 documents (b, positions);

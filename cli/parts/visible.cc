@@ -53,7 +53,9 @@ Work work_of(const Problem& problem, Tile tile, std::int64_t batch, std::int64_t
 }  // namespace
 
 double Work::flops(const Problem& problem) const {
-  return 2.0 * static_cast<double>(problem.d + problem.d_v) * static_cast<double>(visible_pairs);
+  const double products = problem.pass == Pass::forward ? 2.0 : 5.0;
+  return products * static_cast<double>(problem.d + problem.d_v) *
+         static_cast<double>(visible_pairs);
 }
 
 double Work::share(const Problem& problem) const {

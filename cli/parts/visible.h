@@ -12,7 +12,8 @@ namespace onepass::cli {
 struct Work {
   std::int64_t visible_pairs = 0;
   std::int64_t visited_tile_keys = 0;  // keys of the tiles that are not skipped, summed
-  /// Multiplications and additions of both products, 2 (d + d_v) for a visible pair.
+  /// Multiplications and additions for each visible pair: 2 (d + d_v) of the forward's two
+  /// products, 2.5 times that of the backward's five.
   double flops(const Problem& problem) const;
   /// Share of all pairs.
   double share(const Problem& problem) const;

@@ -1,0 +1,133 @@
+#include "cli/parts/gradient_answer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/parts/random.h"
+#include "cli/parts/reference_call.h"
+
+namespace onepass::cli {
+namespace {
+
+struct Inputs {
+  reference::Tensor q, k, v, dout;
+  reference::Options options;
+};
+
+// One row of dq; the formulas stand in reference/backward.cc.
+std::vector<double> row_of_dq(const Inputs& in, const reference::Attention& exact, double dlse,
+                              std::int64_t b, std::int64_t h, std::int64_t row) {
+  const reference::Row forward = exact.row(b, h, row);
+  double delta = -dlse;
+  for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
+    delta += in.dout.at(b, row, h, i) * forward.o[static_cast<std::size_t>(i)];
+  }
+  std::vector<double> dq(static_cast<std::size_t>(in.q.shape[3]), 0.0);
+  for (const auto& logit : exact.logits(reference::Format::float64, b, h, row)) {
+    const reference::Pair& at = logit.pair;
+    double dp = 0.0;
+    if (in.options.dropout.p == 0.0 || kept(in.options.dropout, b, h, row, at.col)) {
+      for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
+        dp += in.dout.at(b, row, h, i) * in.v.at(b, at.col, at.h_kv, i);
+      }
+      dp /= 1.0 - in.options.dropout.p;
+    }
+    double ds = std::exp(logit.s - forward.lse) * (dp - delta);
+    if (exact.score()) {
+      double slope = 0.0;
+      for (const auto& [variable, rate] : exact.score()->score_tangent(at)) {
+        if (!variable.array) slope += rate;
+      }
+      ds *= slope;
+    }
+    for (std::size_t i = 0; i < dq.size(); ++i) {
+      dq[i] += exact.scale() * ds * in.k.at(b, at.col, at.h_kv, static_cast<std::int64_t>(i));
+    }
+  }
+  return dq;
+}
+
+struct Sum {
+  double value = 0.0, size = 0.0;
+};
+
+// Over one head of (b, s, h, d) tensors; `size` adds up what could cancel.
+void add_products(const reference::Tensor& x, const reference::Tensor& y, std::int64_t b,
+                  std::int64_t h, Sum& sum) {
+  for (std::int64_t s = 0; s < x.shape[1]; ++s) {
+    for (std::int64_t i = 0; i < x.shape[3]; ++i) {
+      const double product = x.at(b, s, h, i) * y.at(b, s, h, i);
+      sum.value += product;
+      sum.size += std::abs(product);
+    }
+  }
+}
+
+// Whether sum over the group's query heads of <x, y> equals <z, w> of the key/value head.
+bool add_up(const reference::Tensor& x, const reference::Tensor& y, const reference::Tensor& z,
+            const reference::Tensor& w, double tolerance) {
+  const std::int64_t group = z.shape[2] == 0 ? 1 : x.shape[2] / z.shape[2];
+  for (std::int64_t b = 0; b < z.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < z.shape[2]; ++h) {
+      Sum queries, keys;
+      for (std::int64_t g = 0; g < group; ++g) add_products(x, y, b, h * group + g, queries);
+      add_products(z, w, b, h, keys);
+      const double allowed = tolerance * (queries.size + keys.size);
+      if (!(std::abs(queries.value - keys.value) <= allowed)) return false;
+    }
+  }
+  return true;
+}
+
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return 4e-3;
+    case DType::float16:
+      return 1e-3;
+    default:
+      return 1e-5;
+  }
+}
+
+}  // namespace
+
+Answer check_gradients(const Case& made, std::int64_t rows) {
+  Answer answer;
+  const Backward& backward = made.backward;
+  const Inputs in = {reference_tensor(made.q), reference_tensor(made.k), reference_tensor(made.v),
+                     reference_tensor(backward.dout), reference_options(made.options)};
+  const reference::Attention exact(in.q, in.k, in.v, in.options);
+  const reference::Tensor dq = reference_tensor(backward.dq), dk = reference_tensor(backward.dk);
+  const reference::Tensor dv = reference_tensor(backward.dv), o = reference_tensor(made.o);
+  std::vector<double> through_lse;
+  if (backward.dlse.given()) through_lse = reference_tensor(backward.dlse).data;
+  const double tolerance = tolerance_of(made.q.dtype);
+  double largest = 0.0;
+  Random random(7);
+  const std::int64_t all = dq.shape[0] * dq.shape[1] * dq.shape[2];
+  answer.rows = std::min(rows, all);
+  for (std::int64_t i = 0; i < answer.rows; ++i) {
+    const std::int64_t pick = i == 0 ? 0 : (i == 1 ? all - 1 : random.below(all));
+    const std::int64_t row = pick % dq.shape[1];
+    const std::int64_t h = pick / dq.shape[1] % dq.shape[2];
+    const std::int64_t b = pick / dq.shape[1] / dq.shape[2];
+    const auto place = static_cast<std::size_t>((b * dq.shape[2] + h) * dq.shape[1] + row);
+    const double dlse = through_lse.empty() ? 0.0 : through_lse[place];
+    const std::vector<double> wanted = row_of_dq(in, exact, dlse, b, h, row);
+    for (std::int64_t j = 0; j < dq.shape[3]; ++j) {
+      const double want = wanted[static_cast<std::size_t>(j)];
+      const double difference = std::abs(dq.at(b, row, h, j) - want);
+      answer.error = std::isnan(difference) ? INFINITY : std::max(answer.error, difference);
+      largest = std::max(largest, std::abs(want));
+    }
+  }
+  answer.relative = largest > 0.0 ? answer.error / largest : answer.error;
+  answer.allowed = tolerance * largest;
+  if (!add_up(in.q, dq, in.k, dk, tolerance) || !add_up(o, in.dout, in.v, dv, tolerance)) {
+    answer.error = INFINITY;
+  }
+  return answer;
+}
+
+}  // namespace onepass::cli
