@@ -12,7 +12,9 @@ bool load_rows(const Strided& tensor, std::int64_t b, std::int64_t h, std::int64
                std::int64_t stride) {
   typename F::vec vote{};  // x * 0 is NaN for infinities and NaN
   for (int r = 0; r < padded; ++r, to += stride) {
-    if (r + rows_ahead < count) prefetch_row(tensor, b, first + r + rows_ahead, h, width);
+    if (r + rows_ahead < count) {
+      prefetch_row(address(tensor, b, first + r + rows_ahead, h), tensor, width);
+    }
     unit_row<F>(r < count ? address(tensor, b, first + r, h) : nullptr, tensor.dtype, tensor.d,
                 r < count ? width : 0, factor, to, stride);
     for (std::int64_t i = 0; i < stride; i += F::lanes) {
