@@ -1,8 +1,9 @@
 """onepass: exact attention in one pass over the data.
 
-`attention` computes it, `attention_varlen` for packed sequences; `plan` and `explain` say how,
-`merge` joins partial results, and `onepass.reference` is the float64 meaning of a call, step by
-step in NumPy.
+`attention` computes it and `attention_backward` its gradients, for packed sequences with `_varlen`
+in their names; `attention_kvcache` is for inference; `plan` and `explain` say how, `merge` joins
+partial results, `dropout_mask` shows what dropout keeps, and `onepass.reference` is the float64
+meaning of a call, step by step in NumPy.
 """
 
 from . import reference
@@ -10,7 +11,11 @@ from ._onepass import (
     Plan,
     __version__,
     attention,
+    attention_backward,
+    attention_kvcache,
     attention_varlen,
+    attention_varlen_backward,
+    dropout_mask,
     explain,
     merge,
     plan,
@@ -20,7 +25,11 @@ __all__ = [
     "Plan",
     "__version__",
     "attention",
+    "attention_backward",
+    "attention_kvcache",
     "attention_varlen",
+    "attention_varlen_backward",
+    "dropout_mask",
     "explain",
     "merge",
     "plan",

@@ -11,6 +11,9 @@ inline constexpr const char* call_parameters =
     "q_start: Any = None, k_start: Any = None, definitions: Optional[str] = None, ";
 inline constexpr const char* packed_parameters =
     "cu_seqlens_q: Any, cu_seqlens_k: Any, *, seqused_k: Any = None, ";
+inline constexpr const char* cache_parameters =
+    "block_table: Any = None, cache_batch_idx: Any = None, k_new: Any = None, v_new: Any = None, "
+    "rotary_cos: Any = None, rotary_sin: Any = None, rotary_interleaved: bool = False, ";
 inline constexpr const char* output_parameters =
     "return_lse: bool = False, out: Any = None, out_dtype: Any = None, ";
 inline constexpr const char* gradient_parameters = "dlse: Any = None, return_args: bool = False, ";
@@ -172,6 +175,39 @@ cu_seqlens_q, cu_seqlens_k, seqused_k
 Returns
 -------
 As `attention_backward`.
+)";
+
+inline constexpr const char* kvcache_doc =
+    R"(`attention` of q over a cache of keys and values, after new ones are appended to it in place.
+
+The other parameters and errors are those of `attention`; by default the last query has the position
+of the last key. An append beyond the capacity is refused before anything is written.
+
+Parameters
+----------
+q : array (b, s_q, h_q, d)
+k_cache, v_cache : array (b_cache, capacity, h_kv, d) and (b_cache, capacity, h_kv, d_v)
+    Or, with a block table, (pages, page_size, h_kv, d) and (pages, page_size, h_kv, d_v), with any
+    page size. Slots that are not in use are never read.
+cache_seqlens : int32 or int64 array (b)
+    Keys in the cache of each sequence before the call; not changed.
+block_table : int32 array (b, blocks), optional
+    Page of each block of page_size keys of a sequence.
+cache_batch_idx : int32 or int64 array (b), optional
+    Row of the contiguous cache that each sequence uses; default 0, 1, ...
+k_new, v_new : array (b, s_new, h_kv, d) and (b, s_new, h_kv, d_v), optional
+    Put into the cache at [cache_seqlens[b], cache_seqlens[b] + s_new) before attention.
+rotary_cos, rotary_sin : array (positions, rotary_dim / 2), optional
+    Rotary position embedding (Su et al. 2021, arXiv:2104.09864) of k_new and of q at their
+    positions; q itself is not changed.
+rotary_interleaved : bool
+    True: pairs (0, 1), (2, 3), ...; False: pairs (i, i + rotary_dim / 2).
+
+Returns
+-------
+o : array (b, s_q, h_q, d_v)
+lse : array (b, h_q, s_q)
+    Only when return_lse.
 )";
 
 inline constexpr const char* dropout_mask_signature =

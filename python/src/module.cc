@@ -52,5 +52,7 @@ NB_MODULE(_onepass, m) {
       .def_ro("problem_line", &onepass::Plan::problem_line)
       .def("__str__", [](const onepass::Plan& plan) { return onepass::explain(plan); });
   bind_forward(m);
+  bind_backward(m);
+  bind_kvcache(m);
   bind_merge(m);
 }

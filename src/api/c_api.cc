@@ -79,6 +79,31 @@ onepass_code onepass_merge(const onepass_tensor* o, const onepass_tensor* lse,
   });
 }
 
+onepass_code onepass_attention_backward(const onepass_tensor* q, const onepass_tensor* k,
+                                        const onepass_tensor* v, const onepass_backward* backward,
+                                        const onepass_options* options, const onepass_exec* exec) {
+  using namespace onepass;
+  return guarded([&] {
+    attention_backward(view_of("q", q), view_of("k", k), view_of("v", v), backward_of(backward),
+                       attention_of(options), exec_of(exec));
+  });
+}
+
+onepass_code onepass_attention_kvcache(const onepass_tensor* q, const onepass_kv_cache* cache,
+                                       const onepass_tensor* o, const onepass_options* options,
+                                       const onepass_exec* exec) {
+  using namespace onepass;
+  return guarded([&] {
+    attention_kvcache(view_of("q", q), kv_cache_of(cache), view_of("o", o), attention_of(options),
+                      exec_of(exec));
+  });
+}
+
+onepass_code onepass_dropout_mask(const onepass_tensor* mask, const onepass_options* options) {
+  using namespace onepass;
+  return guarded([&] { dropout_mask(view_of("mask", mask), attention_of(options).dropout); });
+}
+
 const char* onepass_last_error(void) { return onepass::last_error.c_str(); }
 
 const char* onepass_version(void) { return onepass::version(); }

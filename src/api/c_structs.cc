@@ -46,6 +46,23 @@ TensorView view_of(const char* argument, const onepass_tensor& t) {
                     {static_cast<Device::Kind>(t.device), t.device_index});
 }
 
+/// Reads a list of the caller's structs.
+template <class T, class Read>
+void for_each(const char* argument, const T* list, std::int64_t count, const Read& read) {
+  if (count < 0 || (count > 0 && list == nullptr)) {
+    throw Error(Status::invalid(std::string(argument) + ": " + std::to_string(count) +
+                                " with a null or missing list; a count that fits the list is "
+                                "allowed; set both"));
+  }
+  // The caller's elements may be smaller or larger than ours: their own size is the step.
+  const char* next = reinterpret_cast<const char*>(list);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T& element = *reinterpret_cast<const T*>(next);
+    read(element);
+    next += element.size;
+  }
+}
+
 Argument argument_of(const onepass_argument& given) {
   onepass_argument defaults{};
   defaults.array = no_tensor();
@@ -87,18 +104,9 @@ Attention attention_of(const onepass_options* given) {
   if (o.mask && *o.mask) options.mask = o.mask;
   if (o.score) options.score = o.score;
   if (o.definitions) options.definitions = o.definitions;
-  if (o.argument_count < 0 || (o.argument_count > 0 && o.arguments == nullptr)) {
-    throw Error(Status::invalid("arguments: " + std::to_string(o.argument_count) +
-                                " with a null or missing list; a count that fits the list is "
-                                "allowed; set both"));
-  }
-  // The caller's elements may be smaller or larger than ours: their own size is the step.
-  const char* next = reinterpret_cast<const char*>(o.arguments);
-  for (std::int64_t i = 0; i < o.argument_count; ++i) {
-    const auto* argument = reinterpret_cast<const onepass_argument*>(next);
-    options.args.push_back(argument_of(*argument));
-    next += argument->size;
-  }
+  for_each("arguments", o.arguments, o.argument_count, [&](const onepass_argument& argument) {
+    options.args.push_back(argument_of(argument));
+  });
   if (o.has_scale != 0) options.scale = o.scale;
   options.align = o.top_left != 0 ? Align::top_left : Align::bottom_right;
   options.sink = view_of("sink", o.sink);
@@ -114,6 +122,46 @@ Attention attention_of(const onepass_options* given) {
                      .row0 = o.dropout_row0,
                      .col0 = o.dropout_col0};
   return options;
+}
+
+Backward backward_of(const onepass_backward* given) {
+  onepass_backward defaults;
+  onepass_backward_init(&defaults);
+  const onepass_backward g = known("backward", given, defaults);
+  Backward backward;
+  backward.o = view_of("o", g.o);
+  backward.lse = view_of("lse", g.lse);
+  backward.dout = view_of("dout", g.dout);
+  backward.dlse = view_of("dlse", g.dlse);
+  backward.dq = view_of("dq", g.dq);
+  backward.dk = view_of("dk", g.dk);
+  backward.dv = view_of("dv", g.dv);
+  backward.dsink = view_of("dsink", g.dsink);
+  const auto read = [&](const onepass_argument_gradient& element) {
+    onepass_argument_gradient gradient_defaults;
+    onepass_argument_gradient_init(&gradient_defaults, "");
+    const auto gradient = known("argument_gradients", &element, gradient_defaults);
+    const std::string name = gradient.name ? gradient.name : "";
+    backward.dargs.push_back({name, view_of(name.c_str(), gradient.gradient)});
+  };
+  for_each("argument_gradients", g.argument_gradients, g.argument_gradient_count, read);
+  return backward;
+}
+
+KvCache kv_cache_of(const onepass_kv_cache* given) {
+  onepass_kv_cache defaults;
+  onepass_kv_cache_init(&defaults);
+  const onepass_kv_cache g = known("cache", given, defaults);
+  return {.k = view_of("k", g.k),
+          .v = view_of("v", g.v),
+          .seqlens = view_of("seqlens", g.seqlens),
+          .block_table = view_of("block_table", g.block_table),
+          .batch_idx = view_of("batch_idx", g.batch_idx),
+          .k_new = view_of("k_new", g.k_new),
+          .v_new = view_of("v_new", g.v_new),
+          .rotary = {.cos = view_of("rotary_cos", g.rotary_cos),
+                     .sin = view_of("rotary_sin", g.rotary_sin),
+                     .interleaved = g.rotary_interleaved != 0}};
 }
 
 Exec exec_of(const onepass_exec* given) {
@@ -153,6 +201,32 @@ void onepass_argument_init(onepass_argument* argument, const char* name) {
   argument->size = sizeof *argument;
   argument->name = name;
   argument->array = onepass::no_tensor();
+}
+
+void onepass_argument_gradient_init(onepass_argument_gradient* gradient, const char* name) {
+  *gradient = onepass_argument_gradient{};
+  gradient->size = sizeof *gradient;
+  gradient->name = name;
+  gradient->gradient = onepass::no_tensor();
+}
+
+void onepass_backward_init(onepass_backward* backward) {
+  *backward = onepass_backward{};
+  backward->size = sizeof *backward;
+  for (onepass_tensor* tensor : {&backward->o, &backward->lse, &backward->dout, &backward->dlse,
+                                 &backward->dq, &backward->dk, &backward->dv, &backward->dsink}) {
+    *tensor = onepass::no_tensor();
+  }
+}
+
+void onepass_kv_cache_init(onepass_kv_cache* cache) {
+  *cache = onepass_kv_cache{};
+  cache->size = sizeof *cache;
+  for (onepass_tensor* tensor :
+       {&cache->k, &cache->v, &cache->seqlens, &cache->block_table, &cache->batch_idx,
+        &cache->k_new, &cache->v_new, &cache->rotary_cos, &cache->rotary_sin}) {
+    *tensor = onepass::no_tensor();
+  }
 }
 
 void onepass_tensor_init(onepass_tensor* tensor, const void* data, onepass_dtype dtype,

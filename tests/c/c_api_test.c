@@ -29,6 +29,85 @@ static void fill(void) {
   for (int i = 0; i < S * H * D; ++i) k[i] = 1.0f, o[i] = NAN;
 }
 
+static onepass_tensor tensor(void* data, onepass_dtype dtype, int32_t rank, const int64_t* dims) {
+  onepass_tensor t;
+  onepass_tensor_init(&t, data, dtype, rank, dims);
+  return t;
+}
+
+/* q = k = 0, so every weight of S keys is 1 / S: dv is the mean of dout over the queries. */
+static void check_backward(void) {
+  static float zero[S * H * D], dout[S * H * D], dq[S * H * D], dk[S * H * D], dv[S * H * D];
+  const onepass_tensor tz = tensor(zero, ONEPASS_FLOAT32, 4, shape);
+  const onepass_tensor tv = tensor(v, ONEPASS_FLOAT32, 4, shape);
+  onepass_backward backward;
+  onepass_backward_init(&backward);
+  backward.o = tensor(o, ONEPASS_FLOAT32, 4, shape);
+  backward.lse = tensor(lse, ONEPASS_FLOAT32, 3, lse_shape);
+  backward.dout = tensor(dout, ONEPASS_FLOAT32, 4, shape);
+  backward.dq = tensor(dq, ONEPASS_FLOAT32, 4, shape);
+  backward.dk = tensor(dk, ONEPASS_FLOAT32, 4, shape);
+  backward.dv = tensor(dv, ONEPASS_FLOAT32, 4, shape);
+  for (int i = 0; i < S * H * D; ++i) dout[i] = 3.0f, dv[i] = NAN;
+
+  onepass_options options;
+  onepass_options_init(&options);
+  options.lse = backward.lse;
+  CHECK(onepass_attention(&tz, &tz, &tv, &backward.o, &options, NULL) == ONEPASS_OK);
+  CHECK(onepass_attention_backward(&tz, &tz, &tv, &backward, &options, NULL) == ONEPASS_OK);
+  CHECK(fabsf(dv[0] - 3.0f) < 1e-5f && dq[0] == 0.0f && dk[5] == 0.0f);
+
+  backward.dout.shape[1] = S - 1;
+  dq[0] = -7.0f;
+  CHECK(onepass_attention_backward(&tz, &tz, &tv, &backward, &options, NULL) ==
+        ONEPASS_INVALID_ARGUMENT);
+  CHECK(strncmp(onepass_last_error(), "dout: ", 6) == 0 && dq[0] == -7.0f);
+}
+
+/* Two keys in a paged cache, one more appended: the mean of three values. */
+static void check_kvcache(void) {
+  enum { PAGES = 4, PAGE = 2 };
+  static float keys[PAGES * PAGE * H * D], values[PAGES * PAGE * H * D];
+  static float one_q[H * D], k_new[H * D], v_new[H * D], out[H * D];
+  static const int64_t cache_shape[4] = {PAGES, PAGE, H, D}, one[4] = {1, 1, H, D};
+  static const int64_t sequences[1] = {1}, table_shape[2] = {1, 2};
+  static int32_t length[1] = {2}, table[2] = {3, 1};
+  for (int i = 0; i < PAGES * PAGE * H * D; ++i) keys[i] = values[i] = NAN;
+  for (int i = 0; i < 2 * H * D; ++i) {
+    keys[3 * PAGE * H * D + i] = 0.0f;
+    values[3 * PAGE * H * D + i] = i < H * D ? 1.0f : 2.0f;
+  }
+  for (int i = 0; i < H * D; ++i) v_new[i] = 6.0f;
+  onepass_kv_cache cache;
+  onepass_kv_cache_init(&cache);
+  cache.k = tensor(keys, ONEPASS_FLOAT32, 4, cache_shape);
+  cache.v = tensor(values, ONEPASS_FLOAT32, 4, cache_shape);
+  cache.seqlens = tensor(length, ONEPASS_INT32, 1, sequences);
+  cache.block_table = tensor(table, ONEPASS_INT32, 2, table_shape);
+  cache.k_new = tensor(k_new, ONEPASS_FLOAT32, 4, one);
+  cache.v_new = tensor(v_new, ONEPASS_FLOAT32, 4, one);
+  const onepass_tensor tq = tensor(one_q, ONEPASS_FLOAT32, 4, one);
+  const onepass_tensor to = tensor(out, ONEPASS_FLOAT32, 4, one);
+  CHECK(onepass_attention_kvcache(&tq, &cache, &to, NULL, NULL) == ONEPASS_OK);
+  CHECK(fabsf(out[0] - 3.0f) < 1e-6f && values[1 * PAGE * H * D] == 6.0f);
+  length[0] = 4; /* full: the append is refused */
+  CHECK(onepass_attention_kvcache(&tq, &cache, &to, NULL, NULL) == ONEPASS_INVALID_ARGUMENT);
+}
+
+static void check_dropout_mask(void) {
+  static uint8_t kept[H * S * S];
+  static const int64_t mask_shape[4] = {1, H, S, S};
+  const onepass_tensor mask = tensor(kept, ONEPASS_UINT8, 4, mask_shape);
+  onepass_options options;
+  onepass_options_init(&options);
+  options.dropout = 0.5;
+  options.dropout_seed = 1;
+  CHECK(onepass_dropout_mask(&mask, &options) == ONEPASS_OK);
+  int count = 0;
+  for (int i = 0; i < H * S * S; ++i) count += kept[i];
+  CHECK(count > 18 && count < 54); /* of 72; 4 standard deviations are 17 */
+}
+
 int main(void) {
   onepass_tensor tq, tk, tv, to, tl;
   onepass_tensor_init(&tq, q, ONEPASS_FLOAT32, 4, shape);
@@ -121,6 +200,9 @@ int main(void) {
   CHECK(onepass_plan(&tq, &tk, &tv, &to, NULL, 1, NULL) == ONEPASS_INVALID_ARGUMENT);
   CHECK(o[0] == -7.0f);
 
+  check_backward();
+  check_kvcache();
+  check_dropout_mask();
   printf("%d failed\n", failures);
   return failures != 0;
 }

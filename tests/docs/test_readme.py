@@ -36,10 +36,13 @@ def test_cpp_of_readme(tmp_path):
 
 
 def test_python_of_readme(tmp_path):
-    (code,) = blocks("python")
-    assert len(code.strip().splitlines()) <= 4
-    printed = run([sys.executable, "-c", code], tmp_path)
+    first, training = blocks("python")
+    assert len(first.strip().splitlines()) <= 4
+    printed = run([sys.executable, "-c", first], tmp_path)
     assert float(printed.split()[-1]) < 1e-5
+    assert len(re.findall(r"^(?:for|    )", training, re.MULTILINE)) == 5
+    seed = first.splitlines()[0] + "; np.random.seed(1)\n"
+    assert float(run([sys.executable, "-c", seed + training], tmp_path)) < 1e-3
 
 
 def test_python_example(tmp_path):

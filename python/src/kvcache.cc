@@ -1,0 +1,63 @@
+// attention_kvcache.
+#include "docs.h"
+#include "functions.h"
+#include "onepass/onepass.h"
+#include "options.h"
+#include "outputs.h"
+
+namespace onepass::python {
+namespace {
+
+// A cache that is appended to is written.
+Array read_cache(const char* name, Given& given, bool written) {
+  const nb::object object = given.required(name);
+  return written ? write_array(name, object) : read_array(name, object);
+}
+
+KvCache read_kv_cache(Given& given, Options& options) {
+  KvCache cache;
+  const auto optional = [&](const char* name) {
+    return keep(read_optional(name, given.optional(name)), options);
+  };
+  cache.k_new = optional("k_new");
+  cache.v_new = optional("v_new");
+  const bool written = cache.k_new.given() || cache.v_new.given();
+  cache.k = keep(read_cache("k_cache", given, written), options);
+  cache.v = keep(read_cache("v_cache", given, written), options);
+  cache.seqlens = keep(read_array("cache_seqlens", given.required("cache_seqlens")), options);
+  cache.block_table = optional("block_table");
+  cache.batch_idx = optional("cache_batch_idx");
+  cache.rotary.cos = optional("rotary_cos");
+  cache.rotary.sin = optional("rotary_sin");
+  cache.rotary.interleaved =
+      read_flag("rotary_interleaved", given.otherwise("rotary_interleaved", nb::bool_(false)));
+  return cache;
+}
+
+nb::object attention_kvcache(Given& given) {
+  const Array q = read_array("q", given.required("q"));
+  Options options = read_options(given);
+  const KvCache cache = read_kv_cache(given, options);
+  Outputs outputs(given, q.view, cache.v);
+  given.end();
+  outputs.make(q);
+  options.attention.lse = outputs.lse();
+  {
+    nb::gil_scoped_release released;
+    Exec exec;
+    exec.threads = options.threads;
+    onepass::attention_kvcache(q.view, cache, outputs.o(), options.attention, exec);
+  }
+  return outputs.result(q);
+}
+
+}  // namespace
+
+void bind_kvcache(nb::module_& m) {
+  bind(m, "attention_kvcache", {"q", "k_cache", "v_cache", "cache_seqlens"},
+       std::string("(q: Any, k_cache: Any, v_cache: Any, cache_seqlens: Any, *, ") +
+           cache_parameters + call_parameters + output_parameters + threads_parameter + " -> Any",
+       kvcache_doc, naming_out(attention_kvcache));
+}
+
+}  // namespace onepass::python
