@@ -15,13 +15,14 @@ struct Column {
   lang::TileKind (*kinds)[max_key_groups];
 };
 
-// Row groups [first, last) against one group of keys: at once, then in halves where undecided.
+// Row groups [first, last) against one group of keys: at once, then in halves where undecided, down
+// to two: looking at their mask costs less than classifying each (6 % of 32 documents in 8192 keys).
 void classify_column(const Column& c, int first, int last) {
   const std::int64_t begin = c.rows.row_begin + std::int64_t{first} * group_rows;
   const std::int64_t end =
       std::min(c.rows.row_begin + std::int64_t{last} * group_rows, c.rows.row_end);
   const lang::TileKind kind = c.classifier.classify({begin, end, c.key_begin, c.key_end});
-  if (kind == lang::TileKind::partial && last - first > 1) {
+  if (kind == lang::TileKind::partial && last - first > 2) {
     const int middle = first + (last - first) / 2;
     classify_column(c, first, middle);
     classify_column(c, middle, last);
