@@ -16,7 +16,8 @@ struct Column {
 };
 
 // Row groups [first, last) against one group of keys: at once, then in halves where undecided, down
-// to two: looking at their mask costs less than classifying each (6 % of 32 documents in 8192 keys).
+// to two: looking at their mask costs less than classifying each (6 % of 32 documents in 8192
+// keys).
 void classify_column(const Column& c, int first, int last) {
   const std::int64_t begin = c.rows.row_begin + std::int64_t{first} * group_rows;
   const std::int64_t end =

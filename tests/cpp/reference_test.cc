@@ -262,7 +262,9 @@ TEST(Reference, PackedSequencesWithoutQueriesProbes) {  // D16
     EXPECT_NEAR(sum_abs(gradients.dq.data), probe.dq, 1e-5 * probe.dq);
     EXPECT_NEAR(sum_abs(gradients.dk.data), probe.dk, 1e-5 * probe.dk);
     EXPECT_NEAR(sum_abs(gradients.dv.data), probe.dv, 1e-5 * probe.dv);
-    if (probe.d == 64) EXPECT_NEAR(gradients.dk.at(0, 25, 0, 0), -0.224900032, 1e-8);
+    if (probe.d == 64) {
+      EXPECT_NEAR(gradients.dk.at(0, 25, 0, 0), -0.224900032, 1e-8);
+    }
   }
 }
 
