@@ -38,6 +38,11 @@ Isa isa_of(const std::string& kernel) {
   return Isa::baseline;
 }
 
+// Bytes of all keys and values: what decoding reads.
+std::int64_t cache_bytes(const Problem& p) {
+  return p.b * p.h_kv * p.s_kv * (p.d + p.d_v) * size_bytes(p.dtype);
+}
+
 class Bench {
  public:
   explicit Bench(const BenchOptions& options)
@@ -68,6 +73,11 @@ class Bench {
     row.timing = measure(runs_, budget_s_, [&] { run_call(made, exec); });
     row.gflops = work.flops(problem) / row.timing.median_s * 1e-9;
     row.peak_gflops = peak(isa_of(planned.kernel), line.dtype) * planned.threads * 1e-9;
+    if (planned.kernel.starts_with("cpu.decode")) {
+      const double bytes = row.visible_share * static_cast<double>(cache_bytes(problem));
+      row.read_gb_s = bytes / row.timing.median_s * 1e-9;
+      row.peak_read_gb_s = cpu::read_bandwidth(cache_bytes(problem), planned.threads) * 1e-9;
+    }
     const Answer answer = made.pass == Pass::forward
                               ? check_answer(made.q, made.k, made.v, made.o, made.options)
                               : check_gradients(made);

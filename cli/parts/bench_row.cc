@@ -17,6 +17,10 @@ double share_percent(const BenchRow& row) {
   return row.peak_gflops > 0.0 ? 100.0 * row.gflops / row.peak_gflops : 0.0;
 }
 
+double read_percent(const BenchRow& row) {
+  return row.peak_read_gb_s > 0.0 ? 100.0 * row.read_gb_s / row.peak_read_gb_s : 0.0;
+}
+
 std::string markdown(const BenchRow& row) {
   std::string line;
   for (const char c : row.line) line += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -25,8 +29,11 @@ std::string markdown(const BenchRow& row) {
          number("%.3f", row.timing.median_s * 1e3) + " | " +
          number("%.3f", row.timing.min_s * 1e3) + " | " + number("%.3f", row.timing.p90_s * 1e3) +
          " | " + std::to_string(row.timing.runs) + " | " + number("%.1f", row.gflops) + " | " +
-         number("%.1f", share_percent(row)) + " | " + number("%.1e", row.error) +
-         (row.right ? "" : " wrong") + " |\n";
+         number("%.1f", share_percent(row)) + " | " +
+         (row.peak_read_gb_s > 0.0
+              ? number("%.1f", row.read_gb_s) + " (" + number("%.1f", read_percent(row)) + " %)"
+              : "") +
+         " | " + number("%.1e", row.error) + (row.right ? "" : " wrong") + " |\n";
 }
 
 // Quotes doubled for csv, escaped for json.
@@ -50,7 +57,9 @@ std::string csv(const BenchRow& row) {
          number("%.9f", row.timing.min_s) + "," + number("%.9f", row.timing.p90_s) + "," +
          std::to_string(row.timing.runs) + "," + number("%.3f", row.gflops) + "," +
          number("%.3f", row.peak_gflops) + "," + number("%.2f", share_percent(row)) + "," +
-         number("%.3e", row.error) + "," + (row.right ? "true" : "false") + ",warm\n";
+         number("%.3f", row.read_gb_s) + "," + number("%.3f", row.peak_read_gb_s) + "," +
+         number("%.2f", read_percent(row)) + "," + number("%.3e", row.error) + "," +
+         (row.right ? "true" : "false") + ",warm\n";
 }
 
 std::string jsonl(const BenchRow& row) {
@@ -65,7 +74,10 @@ std::string jsonl(const BenchRow& row) {
          ", \"runs\": " + std::to_string(row.timing.runs) +
          ", \"gflops\": " + number("%.3f", row.gflops) +
          ", \"peak_gflops\": " + number("%.3f", row.peak_gflops) +
-         ", \"share_percent\": " + number("%.2f", share_percent(row)) + ", \"error\": " + error +
+         ", \"share_percent\": " + number("%.2f", share_percent(row)) +
+         ", \"read_gb_s\": " + number("%.3f", row.read_gb_s) +
+         ", \"peak_read_gb_s\": " + number("%.3f", row.peak_read_gb_s) +
+         ", \"read_percent\": " + number("%.2f", read_percent(row)) + ", \"error\": " + error +
          ", \"right\": " + (row.right ? "true" : "false") + ", \"cache\": \"warm\"}\n";
 }
 
@@ -83,10 +95,11 @@ std::string head_of(RowFormat format) {
   switch (format) {
     case RowFormat::markdown:
       return "| problem | kernel | threads | visible % | median ms | min ms | p90 ms | runs | "
-             "GFLOP/s | % of peak | error |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+             "GFLOP/s | % of peak | GB/s read (of the best) | error |\n"
+             "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     case RowFormat::csv:
       return "problem,kernel,threads,visible,median_s,min_s,p90_s,runs,gflops,peak_gflops,"
-             "share_percent,error,right,cache\n";
+             "share_percent,read_gb_s,peak_read_gb_s,read_percent,error,right,cache\n";
     case RowFormat::jsonl:
       return "";
   }

@@ -15,7 +15,10 @@ struct BenchRow {
   Timing timing;
   double gflops = 0.0;       // visible work over the median
   double peak_gflops = 0.0;  // all threads together; 0 = unknown
-  double error = 0.0;        // to float64, in the rows compared
+  // Keys and values read over the median, and what as many threads read at best from as much
+  // memory; 0 where arithmetic, not reading, is what a kernel does.
+  double read_gb_s = 0.0, peak_read_gb_s = 0.0;
+  double error = 0.0;  // to float64, in the rows compared
   bool right = false;
 };
 

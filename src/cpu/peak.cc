@@ -3,10 +3,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "cpu/targets.h"
+#include "cpu/threads.h"
 
 namespace onepass::cpu {
 namespace {
@@ -48,19 +51,25 @@ double peak_flops(Isa isa, DType dtype) {
   return best;
 }
 
-double read_bandwidth(std::int64_t bytes) {
-  std::vector<std::uint64_t> buffer(static_cast<std::size_t>(bytes) / sizeof(std::uint64_t), 1);
-  std::uint64_t total = 0;
+double read_bandwidth(std::int64_t bytes, int threads) {
+  const std::int64_t words = bytes / std::int64_t{sizeof(std::uint64_t)};
+  const std::vector<std::uint64_t> buffer(static_cast<std::size_t>(words), 1);
+  std::atomic<std::uint64_t> total = 0;
+  const auto read = [&](std::int64_t part, int) {
+    const std::uint64_t* from = buffer.data() + words * part / threads;
+    const std::uint64_t* end = buffer.data() + words * (part + 1) / threads;
+    std::uint64_t sums[8] = {};
+    for (; end - from >= 8; from += 8) {
+      for (int j = 0; j < 8; ++j) sums[j] += from[j];
+    }
+    for (const std::uint64_t sum : sums) total += sum;
+  };
   double best = 0.0;
   for (int run = 0; run < runs; ++run) {
-    const double time = seconds([&] {
-      std::uint64_t sums[8] = {};
-      for (std::size_t i = 0; i + 8 <= buffer.size(); i += 8) {
-        for (std::size_t j = 0; j < 8; ++j) sums[j] += buffer[i + j];
-      }
-      for (const std::uint64_t sum : sums) total += sum;
-    });
-    best = std::max(best, static_cast<double>(bytes) / time);
+    const auto start = std::chrono::steady_clock::now();
+    parallel_for(threads, threads, read);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    best = std::max(best, static_cast<double>(bytes) / time.count());
   }
   // The sum is used, so that the loop cannot be dropped.
   return total == 0 ? 0.0 : best;

@@ -11,8 +11,8 @@ namespace onepass::cpu {
 /// several runs of a few milliseconds. 0 where the instruction set has no such kernel.
 double peak_flops(Isa isa, DType dtype);
 
-/// Bytes/s that one thread reads from a buffer of `bytes` bytes, the best of several passes: from
-/// memory when the buffer is larger than every cache.
-double read_bandwidth(std::int64_t bytes);
+/// Bytes/s that `threads` threads read together from a buffer of `bytes` bytes, each its own part,
+/// the best of several passes: from memory when the buffer is larger than every cache.
+double read_bandwidth(std::int64_t bytes, int threads = 1);
 
 }  // namespace onepass::cpu
