@@ -120,6 +120,7 @@ template <class F>
 void pack_item(const ForwardCall& call, std::int64_t item, int thread) {
   const ForwardSizes& sizes = call.sizes;
   const KeyGroup part = key_group(call, item);
+  if (!any_query_sees(call, part.b, part.h_kv, part.group)) return;
   const Sequence& at = part.sequence->at;
   const std::int64_t first_key = part.group * group_keys;
   std::byte* scratch = call.workspace + sizes.scratch_offset + thread * sizes.scratch.bytes;

@@ -1,5 +1,6 @@
 #include "cpu/scopes.h"
 
+#include <algorithm>
 #include <new>
 
 #include "cpu/sequences.h"
@@ -18,6 +19,27 @@ std::byte* record_at(const ForwardCall& call, std::int64_t b, std::int64_t h) {
   const std::int64_t records = h / call.group * per_head + h % call.group % per_head;
   return call.workspace + call.sizes.scopes_offset + s.scope_bytes_before * call.h_kv * per_head +
          s.scope_bytes * records - call.wave.first_scope_byte;
+}
+
+/// Drops the groups of keys at both ends that no query of the scope sees, by halves.
+void trim_keys(const lang::Classifier& classifier, const lang::Scope& scope, ScopeRecord& record) {
+  const auto hidden = [&](std::int64_t begin, std::int64_t end) {
+    const std::int64_t last = std::min(end * group_keys, scope.s_kv);
+    return classifier.classify({0, scope.s_q, begin * group_keys, last}) == lang::TileKind::skip;
+  };
+  /// The most groups, of `count`, that `are_hidden(n)` says are hidden together.
+  const auto most = [](std::int64_t count, const auto& are_hidden) {
+    std::int64_t low = 0, high = count > 0 && are_hidden(1) ? count : 0;
+    while (low < high) {
+      const std::int64_t middle = (low + high + 1) / 2;
+      are_hidden(middle) ? low = middle : high = middle - 1;
+    }
+    return low;
+  };
+  const std::int64_t groups = (scope.s_kv + group_keys - 1) / group_keys;
+  record.seen_begin = most(groups, [&](std::int64_t n) { return hidden(0, n); });
+  record.seen_end = groups - most(groups - record.seen_begin,
+                                  [&](std::int64_t n) { return hidden(groups - n, groups); });
 }
 
 }  // namespace
@@ -45,6 +67,7 @@ void prepare_scope(const ForwardCall& call, std::int64_t item) {
   if (call.mask) {
     record.summaries = lang::Summaries(*call.mask, scope, place + record_bytes);
     record.mask_int32 = lang::fits_int32(*call.mask, scope);
+    trim_keys(lang::Classifier(*call.mask, scope, record.summaries), scope, record);
   }
   if (call.score) record.score_int32 = lang::fits_int32(*call.score, scope);
   new (place) ScopeRecord(record);
@@ -52,6 +75,16 @@ void prepare_scope(const ForwardCall& call, std::int64_t item) {
 
 const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t b, std::int64_t h) {
   return std::launder(reinterpret_cast<const ScopeRecord*>(record_at(call, b, h)));
+}
+
+bool any_query_sees(const ForwardCall& call, std::int64_t b, std::int64_t h_kv,
+                    std::int64_t group) {
+  if (!call.mask) return true;
+  for (std::int64_t i = 0; i < call.sizes.scopes_per_head; ++i) {
+    const ScopeRecord* record = scope_record(call, b, h_kv * call.group + i);
+    if (group >= record->seen_begin && group < record->seen_end) return true;
+  }
+  return false;
 }
 
 }  // namespace onepass::cpu

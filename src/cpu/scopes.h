@@ -14,6 +14,7 @@ struct ScopeRecord {
   lang::Summaries summaries;
   bool mask_int32 = false;  // lang::fits_int32
   bool score_int32 = false;
+  std::int64_t seen_begin = 0, seen_end = 0;  // groups of keys that some query may see
 };
 
 /// Records for each key/value head: 1, or the whole group.
@@ -27,5 +28,8 @@ void prepare_scope(const ForwardCall& call, std::int64_t item);
 
 /// The record of query head `h` of sequence `b`, of the wave.
 const ScopeRecord* scope_record(const ForwardCall& call, std::int64_t b, std::int64_t h);
+
+/// Some query of the key/value head may see this group of keys: what none sees is not packed.
+bool any_query_sees(const ForwardCall& call, std::int64_t b, std::int64_t h_kv, std::int64_t group);
 
 }  // namespace onepass::cpu
