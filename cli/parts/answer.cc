@@ -23,8 +23,11 @@ std::string complaint(const Answer& answer, const std::string& line) {
 Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& v,
                     const TensorView& o, const Attention& options, std::int64_t rows) {
   Answer answer;
-  const std::int64_t all = o.shape[0] * o.shape[1] * o.shape[2];
-  if (all == 0 || o.shape[3] == 0) return answer;
+  const bool packed = o.rank == 3;
+  const auto at = [&](int dim) { return static_cast<std::size_t>(packed ? dim - 1 : dim); };
+  const std::int64_t heads = o.shape[at(2)], columns = o.shape[at(3)];
+  const std::int64_t all = (packed ? 1 : o.shape[0]) * o.shape[at(1)] * heads;
+  if (all == 0 || columns == 0) return answer;
   const reference::Tensor q64 = reference_tensor(q), k64 = reference_tensor(k),
                           v64 = reference_tensor(v);
   const reference::Attention exact(q64, k64, v64, reference_options(options));
@@ -34,15 +37,20 @@ Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& 
   for (std::int64_t i = 0; i < answer.rows; ++i) {
     // The first and the last row, and others anywhere between.
     const std::int64_t pick = i == 0 ? 0 : (i == 1 ? all - 1 : random.below(all));
-    const std::int64_t row = pick % o.shape[1];
-    const std::int64_t h = pick / o.shape[1] % o.shape[2];
-    const std::int64_t b = pick / o.shape[1] / o.shape[2];
+    std::int64_t row = pick % o.shape[at(1)];
+    const std::int64_t h = pick / o.shape[at(1)] % heads;
+    std::int64_t b = pick / o.shape[at(1)] / heads;
+    const std::int64_t start =
+        row * o.strides[at(1)] + h * o.strides[at(2)] + (packed ? 0 : b * o.strides[0]);
+    if (packed) {  // the row inside its sequence
+      while (row >= exact.sequence(b).q_row + exact.sequence(b).s_q) ++b;
+      row -= exact.sequence(b).q_row;
+    }
     const reference::Row right = exact.row(b, h, row);
     const reference::Row plain = exact.plain_row(reference_format(q.dtype), b, h, row);
-    const std::int64_t start = b * o.strides[0] + row * o.strides[1] + h * o.strides[2];
-    for (std::int64_t j = 0; j < o.shape[3]; ++j) {
+    for (std::int64_t j = 0; j < columns; ++j) {
       const double wanted = right.o[static_cast<std::size_t>(j)];
-      const double got = load(o.dtype, o.data, start + j * o.strides[3]);
+      const double got = load(o.dtype, o.data, start + j * o.strides[at(3)]);
       answer.error = larger_error(answer.error, error_of(got, wanted));
       // Values without bound must not allow an error without bound.
       if (!std::isfinite(wanted)) continue;

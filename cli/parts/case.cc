@@ -3,30 +3,81 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "cli/parts/argument_value.h"
 #include "cli/parts/convert.h"
 #include "cli/parts/options.h"
 #include "cli/parts/random.h"
 #include "core/backward.h"
+#include "core/kv_cache.h"
 
 namespace onepass::cli {
 namespace {
 
-// An array whose values the line does not say gets the default of every sequence.
-Start start_of(const LineStart& start, std::int64_t b, std::int64_t otherwise,
-               std::vector<Array>& arrays) {
-  if (!start.per_sequence) return start.numbers.front();
-  std::vector<std::int64_t> numbers = start.numbers;
-  if (numbers.empty()) numbers.assign(static_cast<std::size_t>(b), otherwise);
+TensorView integers(DType dtype, const std::vector<std::int64_t>& numbers,
+                    std::vector<Array>& arrays) {
   const std::int64_t shape[] = {static_cast<std::int64_t>(numbers.size())};
-  arrays.push_back(zeros(start.dtype, shape));
-  if (start.dtype == DType::int64) {
+  arrays.push_back(zeros(dtype, shape));
+  if (dtype == DType::int64) {
     std::copy(numbers.begin(), numbers.end(), arrays.back().data<std::int64_t>());
   } else {
     std::copy(numbers.begin(), numbers.end(), arrays.back().data<std::int32_t>());
   }
   return arrays.back().view;
+}
+
+// An array whose values the line does not say gets the default of every sequence.
+std::vector<std::int64_t> numbers_of(const LineStart& start, std::int64_t b,
+                                     std::int64_t otherwise) {
+  if (!start.numbers.empty()) return start.numbers;
+  return std::vector<std::int64_t>(static_cast<std::size_t>(b), otherwise);
+}
+
+Start start_of(const LineStart& start, std::int64_t b, std::int64_t otherwise,
+               std::vector<Array>& arrays) {
+  if (!start.per_sequence) return start.numbers.front();
+  return integers(start.dtype, numbers_of(start, b, otherwise), arrays);
+}
+
+// Running sums of the lengths; lengths that the line does not say share the tokens out.
+TensorView offsets_of(const LineStart& lengths, std::int64_t b, std::int64_t tokens,
+                      std::vector<Array>& arrays) {
+  std::vector<std::int64_t> offsets{0};
+  for (std::int64_t i = 1; lengths.numbers.empty() && i <= b; ++i) {
+    offsets.push_back(tokens / b * i + tokens % b * i / b);
+  }
+  for (const std::int64_t length : lengths.numbers) offsets.push_back(offsets.back() + length);
+  return integers(lengths.dtype, offsets, arrays);
+}
+
+// The line's keys as a cache whose pages follow one another, so that they are one tensor too.
+KvCache cache_of(const ProblemLine& line, const Case& made, std::vector<Array>& arrays) {
+  if (line.pass == Pass::backward || line.q_lens || line.k_lens) {
+    throw Error(Status::invalid(
+        "page: beside bwd, q_lens or k_lens; a cache has a forward over dense queries; drop one"));
+  }
+  const std::int64_t page = *line.page == 0 ? line.s_kv : *line.page;
+  if (page == 0 || line.s_kv % page != 0) {
+    throw Error(Status::invalid("page: " + std::to_string(page) + " for a capacity of " +
+                                std::to_string(line.s_kv) +
+                                " keys; whole pages are allowed; change s"));
+  }
+  const std::int64_t blocks = line.s_kv / page;
+  KvCache cache;
+  cache.k = TensorView(made.k.data, line.dtype, {line.b * blocks, page, line.h_kv, line.d});
+  cache.v = TensorView(made.v.data, line.dtype, {line.b * blocks, page, line.h_kv, line.d_v});
+  std::vector<std::int64_t> before =
+      numbers_of(line.k_used.value_or(LineStart{true, {}, DType::int32}), line.b, line.s_kv);
+  for (std::int64_t& keys : before) keys -= line.s_new;
+  cache.seqlens = integers(DType::int64, before, arrays);
+  if (*line.page > 0) {
+    std::vector<std::int64_t> table(static_cast<std::size_t>(line.b * blocks));
+    std::iota(table.begin(), table.end(), std::int64_t{0});
+    cache.block_table =
+        TensorView(integers(DType::int32, table, arrays).data, DType::int32, {line.b, blocks});
+  }
+  return cache;
 }
 
 }  // namespace
@@ -70,10 +121,42 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
     return made.arrays.back().view;
   };
   const DType statistics = line.dtype == DType::float64 ? DType::float64 : DType::float32;
-  made.q = tensor(line.dtype, {line.b, line.s_q, line.h_q, line.d}, true);
-  made.k = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d}, true);
-  made.v = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d_v}, true);
-  made.o = tensor(line.out.value_or(line.dtype), {line.b, line.s_q, line.h_q, line.d_v}, false);
+  const auto queries = [&](DType dtype, std::int64_t width, bool filled) {
+    return line.q_lens ? tensor(dtype, {line.s_q, line.h_q, width}, filled)
+                       : tensor(dtype, {line.b, line.s_q, line.h_q, width}, filled);
+  };
+  const auto keys = [&](std::int64_t width, bool filled) {
+    return line.k_lens ? tensor(line.dtype, {line.s_kv, line.h_kv, width}, filled)
+                       : tensor(line.dtype, {line.b, line.s_kv, line.h_kv, width}, filled);
+  };
+  const auto lse = [&](bool filled) {
+    return line.q_lens ? tensor(statistics, {line.h_q, line.s_q}, filled)
+                       : tensor(statistics, {line.b, line.h_q, line.s_q}, filled);
+  };
+  const DType out = line.out.value_or(line.dtype);
+  made.q = queries(line.dtype, line.d, true);
+  made.k = keys(line.d, true), made.v = keys(line.d_v, true);
+  made.o = queries(out, line.d_v, false);
+  std::vector<Array>& arrays = made.arrays;
+  if (line.q_lens) {
+    made.options.cu_seqlens_q = offsets_of(*line.q_lens, line.b, line.s_q, arrays);
+  }
+  if (line.k_lens) {
+    made.options.cu_seqlens_k = offsets_of(*line.k_lens, line.b, line.s_kv, arrays);
+  }
+  if (line.k_used || line.page) {
+    const LineStart used = line.k_used.value_or(LineStart{true, {}, DType::int32});
+    const std::int64_t all =
+        line.k_lens ? line.s_kv / std::max<std::int64_t>(line.b, 1) : line.s_kv;
+    made.options.seqused_k = integers(used.dtype, numbers_of(used, line.b, all), arrays);
+  }
+  if (line.page) {
+    made.cache = cache_of(line, made, arrays);
+    if (line.s_new > 0) {
+      made.cache->k_new = tensor(line.dtype, {line.b, line.s_new, line.h_kv, line.d}, true);
+      made.cache->v_new = tensor(line.dtype, {line.b, line.s_new, line.h_kv, line.d_v}, true);
+    }
+  }
   made.options.mask = line.mask;
   made.options.score = line.score;
   made.options.definitions = line.definitions;
@@ -81,7 +164,7 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
   made.options.align = line.align;
   made.options.dropout = line.dropout;
   if (line.sink) made.options.sink = tensor(statistics, {line.h_q}, true);
-  if (line.lse) made.options.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
+  if (line.lse) made.options.lse = lse(false);
   if (line.q_start) {
     const std::int64_t otherwise = line.align == Align::top_left ? 0 : line.s_kv - line.s_q;
     made.options.q_start = start_of(*line.q_start, line.b, otherwise, made.arrays);
@@ -94,31 +177,44 @@ Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed) {
   if (line.pass == Pass::forward) return made;
   made.pass = Pass::backward;
   made.backward.o = made.o;
-  made.backward.lse = tensor(statistics, {line.b, line.h_q, line.s_q}, false);
-  made.backward.dout =
-      tensor(line.out.value_or(line.dtype), {line.b, line.s_q, line.h_q, line.d_v}, true);
-  if (line.dlse) made.backward.dlse = tensor(statistics, {line.b, line.h_q, line.s_q}, true);
-  made.backward.dq = tensor(line.dtype, {line.b, line.s_q, line.h_q, line.d}, false);
-  made.backward.dk = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d}, false);
-  made.backward.dv = tensor(line.dtype, {line.b, line.s_kv, line.h_kv, line.d_v}, false);
+  made.backward.lse = lse(false);
+  made.backward.dout = queries(out, line.d_v, true);
+  if (line.dlse) made.backward.dlse = lse(true);
+  made.backward.dq = queries(line.dtype, line.d, false);
+  made.backward.dk = keys(line.d, false), made.backward.dv = keys(line.d_v, false);
   if (line.sink) made.backward.dsink = tensor(statistics, {line.h_q}, false);
   return made;
 }
 
+namespace {
+
+// A cache says itself how many keys are in use.
+Attention cache_options(const Case& made) {
+  Attention options = made.options;
+  options.seqused_k = {};
+  return options;
+}
+
+}  // namespace
+
 Problem problem_of(const Case& made) {
+  if (made.cache) return value_of(validate(made.q, *made.cache, made.o, cache_options(made)));
   return value_of(made.pass == Pass::forward
                       ? validate(made.q, made.k, made.v, made.o, made.options)
                       : validate_backward(made.q, made.k, made.v, made.backward, made.options));
 }
 
 Plan plan_of(const Case& made, int threads) {
+  if (made.cache) return plan(made.q, *made.cache, made.o, cache_options(made), threads);
   return made.pass == Pass::forward
              ? plan(made.q, made.k, made.v, made.o, made.options, threads)
              : plan_backward(made.q, made.k, made.v, made.backward, made.options, threads);
 }
 
 void run_call(const Case& made, const Exec& exec) {
-  if (made.pass == Pass::forward) {
+  if (made.cache) {
+    attention_kvcache(made.q, *made.cache, made.o, cache_options(made), exec);
+  } else if (made.pass == Pass::forward) {
     attention(made.q, made.k, made.v, made.o, made.options, exec);
   } else {
     attention_backward(made.q, made.k, made.v, made.backward, made.options, exec);

@@ -3,21 +3,24 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/parts/array.h"
 #include "core/problem_line.h"
 #include "onepass/backward.h"
+#include "onepass/kv_cache.h"
 
 namespace onepass::cli {
 
 struct Case {
   Pass pass = Pass::forward;
-  TensorView q, k, v, o;
-  Backward backward;          // of a bwd line: lse, dout and every gradient but of arguments
-  Attention options;          // its views point into `arrays`
-  std::vector<Array> arrays;  // everything the views see
+  TensorView q, k, v, o;         // k and v of a cache: as one tensor (b, capacity, h_kv, d)
+  std::optional<KvCache> cache;  // where the line has pages
+  Backward backward;             // of a bwd line: lse, dout and every gradient but of arguments
+  Attention options;             // its views point into `arrays`
+  std::vector<Array> arrays;     // everything the views see
 };
 
 /// What the line asks for: forward or backward. Throws Error.

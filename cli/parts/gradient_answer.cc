@@ -18,9 +18,11 @@ struct Inputs {
 std::vector<double> row_of_dq(const Inputs& in, const reference::Attention& exact, double dlse,
                               std::int64_t b, std::int64_t h, std::int64_t row) {
   const reference::Row forward = exact.row(b, h, row);
+  const reference::Sequence s = exact.sequence(b);
+  const auto dout = [&](std::int64_t i) { return in.dout.at(s.q_batch, s.q_row + row, h, i); };
   double delta = -dlse;
   for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
-    delta += in.dout.at(b, row, h, i) * forward.o[static_cast<std::size_t>(i)];
+    delta += dout(i) * forward.o[static_cast<std::size_t>(i)];
   }
   std::vector<double> dq(static_cast<std::size_t>(in.q.shape[3]), 0.0);
   for (const auto& logit : exact.logits(reference::Format::float64, b, h, row)) {
@@ -28,7 +30,7 @@ std::vector<double> row_of_dq(const Inputs& in, const reference::Attention& exac
     double dp = 0.0;
     if (in.options.dropout.p == 0.0 || kept(in.options.dropout, b, h, row, at.col)) {
       for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
-        dp += in.dout.at(b, row, h, i) * in.v.at(b, at.col, at.h_kv, i);
+        dp += dout(i) * in.v.at(s.k_batch, s.k_row + at.col, at.h_kv, i);
       }
       dp /= 1.0 - in.options.dropout.p;
     }
@@ -41,7 +43,8 @@ std::vector<double> row_of_dq(const Inputs& in, const reference::Attention& exac
       ds *= slope;
     }
     for (std::size_t i = 0; i < dq.size(); ++i) {
-      dq[i] += exact.scale() * ds * in.k.at(b, at.col, at.h_kv, static_cast<std::int64_t>(i));
+      dq[i] += exact.scale() * ds *
+               in.k.at(s.k_batch, s.k_row + at.col, at.h_kv, static_cast<std::int64_t>(i));
     }
   }
   return dq;
@@ -67,13 +70,21 @@ void add_products(const reference::Tensor& x, const reference::Tensor& y, std::i
 bool add_up(const reference::Tensor& x, const reference::Tensor& y, const reference::Tensor& z,
             const reference::Tensor& w, double tolerance) {
   const std::int64_t group = z.shape[2] == 0 ? 1 : x.shape[2] / z.shape[2];
-  for (std::int64_t b = 0; b < z.shape[0]; ++b) {
-    for (std::int64_t h = 0; h < z.shape[2]; ++h) {
-      Sum queries, keys;
-      for (std::int64_t g = 0; g < group; ++g) add_products(x, y, b, h * group + g, queries);
-      add_products(z, w, b, h, keys);
+  // Of each sequence; of all together where only one side is packed.
+  const bool apart = x.shape[0] == z.shape[0];
+  for (std::int64_t h = 0; h < z.shape[2]; ++h) {
+    Sum queries, keys;
+    for (std::int64_t b = 0; b < std::max(x.shape[0], z.shape[0]); ++b) {
+      if (apart) queries = keys = {};
+      for (std::int64_t g = 0; g < group && b < x.shape[0]; ++g) {
+        add_products(x, y, b, h * group + g, queries);
+      }
+      if (b < z.shape[0]) add_products(z, w, b, h, keys);
       const double allowed = tolerance * (queries.size + keys.size);
-      if (!(std::abs(queries.value - keys.value) <= allowed)) return false;
+      if (apart && !(std::abs(queries.value - keys.value) <= allowed)) return false;
+    }
+    if (!(std::abs(queries.value - keys.value) <= tolerance * (queries.size + keys.size))) {
+      return false;
     }
   }
   return true;
@@ -114,7 +125,10 @@ Answer check_gradients(const Case& made, std::int64_t rows) {
     const std::int64_t b = pick / dq.shape[1] / dq.shape[2];
     const auto place = static_cast<std::size_t>((b * dq.shape[2] + h) * dq.shape[1] + row);
     const double dlse = through_lse.empty() ? 0.0 : through_lse[place];
-    const std::vector<double> wanted = row_of_dq(in, exact, dlse, b, h, row);
+    std::int64_t sequence = b;
+    while (row >= exact.sequence(sequence).q_row + exact.sequence(sequence).s_q) ++sequence;
+    const std::int64_t first = exact.sequence(sequence).q_row;
+    const std::vector<double> wanted = row_of_dq(in, exact, dlse, sequence, h, row - first);
     for (std::int64_t j = 0; j < dq.shape[3]; ++j) {
       const double want = wanted[static_cast<std::size_t>(j)];
       const double difference = std::abs(dq.at(b, row, h, j) - want);

@@ -11,6 +11,8 @@ fwd or bwd (the gradients), then f64, f32, bf16 or f16, then any of
                     h=h_q/h_kv, s=s_q/s_kv, d=d/d_v where the two differ
   mask= score= definitions=   expressions; quote what holds blanks
   scale= align=top_left q_start= k_start=[0,64] sink=random out=f32 lse=yes
+  q_lens=[5,0,7] k_lens=[9,2,7] packed sequences; k_used=[3,2,7] keys in use of each;
+  page=16 new=1     k_used keys in a cache of such pages (0: contiguous), the last new
   dropout=0.1 seed=7 offset= row0= col0=   dlse=yes (bwd: a gradient through lse)
   name=VALUE        an argument of the expressions (arg.name=VALUE if the name is
                     one of the above). VALUE: a number, true, false;

@@ -1,5 +1,7 @@
 #include "cli/parts/reference_call.h"
 
+#include <array>
+
 #include "cli/parts/array.h"
 #include "cli/parts/convert.h"
 
@@ -44,7 +46,9 @@ std::vector<std::int64_t> starts_of(const std::optional<Start>& start) {
 reference::Tensor reference_tensor(const TensorView& view) {
   const Array doubles = converted(view, DType::float64);
   const auto* data = doubles.data<const double>();
-  return {view.shape, std::vector<double>(data, data + view.elements())};
+  std::array<std::int64_t, 4> shape = view.shape;
+  if (view.rank == 3) shape = {1, view.shape[0], view.shape[1], view.shape[2]};  // packed
+  return {shape, std::vector<double>(data, data + view.elements())};
 }
 
 reference::Options reference_options(const Attention& options) {
@@ -58,6 +62,9 @@ reference::Options reference_options(const Attention& options) {
   result.top_left = options.align == Align::top_left;
   result.q_start = starts_of(options.q_start);
   result.k_start = starts_of(options.k_start);
+  result.cu_seqlens_q = integers_of(options.cu_seqlens_q);
+  result.cu_seqlens_k = integers_of(options.cu_seqlens_k);
+  result.seqused_k = integers_of(options.seqused_k);
   if (options.sink.given()) result.sink = array_of(options.sink).reals;
   for (const Argument& argument : options.args) {
     reference::Argument& copy = result.arguments.emplace_back();

@@ -123,7 +123,8 @@ std::string svg_text(double x, double y, const std::string& text) {
 
 TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::int64_t head) {
   TileMap map;
-  map.s_q = problem.s_q, map.s_kv = problem.s_kv;
+  const Sequence at = problem.sequence(batch);
+  map.s_q = at.s_q, map.s_kv = at.s_kv;
   map.tile = {std::max<std::int64_t>(tile.rows, 1), std::max<std::int64_t>(tile.keys, 1)};
   while (pieces(map.s_q, map.tile.rows) >
          most_tiles / std::max<std::int64_t>(pieces(map.s_kv, map.tile.keys), 1)) {

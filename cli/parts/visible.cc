@@ -59,20 +59,28 @@ double Work::flops(const Problem& problem) const {
 }
 
 double Work::share(const Problem& problem) const {
-  const double pairs = static_cast<double>(problem.b) * static_cast<double>(problem.h_q) *
-                       static_cast<double>(problem.s_q) * static_cast<double>(problem.s_kv);
+  double pairs = 0.0;
+  for (std::int64_t b = 0; b < problem.b; ++b) {
+    const Sequence at = problem.sequence(b);
+    pairs += static_cast<double>(problem.h_q) * static_cast<double>(at.s_q) *
+             static_cast<double>(at.s_kv);
+  }
   return pairs == 0.0 ? 0.0 : static_cast<double>(visible_pairs) / pairs;
 }
 
 Work count_work(const Problem& problem, Tile tile) {
   if (!problem.has_mask) {
-    const std::int64_t tiles = (problem.s_q + std::max<std::int64_t>(tile.rows, 1) - 1) /
-                               std::max<std::int64_t>(tile.rows, 1);
-    const std::int64_t heads = problem.b * problem.h_q;
-    return {heads * problem.s_q * problem.s_kv, heads * tiles * problem.s_kv};
+    const std::int64_t rows = std::max<std::int64_t>(tile.rows, 1);
+    Work total;
+    for (std::int64_t b = 0; b < problem.b; ++b) {
+      const Sequence at = problem.sequence(b);
+      total.visible_pairs += problem.h_q * at.s_q * at.s_kv;
+      total.visited_tile_keys += problem.h_q * ((at.s_q + rows - 1) / rows) * at.s_kv;
+    }
+    return total;
   }
   const std::uint8_t varies = problem.mask.top().varies;
-  const bool by_batch = (varies & lang::varies_batch) != 0;
+  const bool by_batch = (varies & lang::varies_batch) != 0 || problem.varlen();
   const bool by_head = (varies & lang::varies_head) != 0;
   Work total;
   for (std::int64_t b = 0; b < (by_batch ? problem.b : std::min<std::int64_t>(problem.b, 1)); ++b) {

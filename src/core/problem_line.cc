@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 
 namespace onepass {
@@ -14,10 +16,10 @@ namespace {
 // Sizes beyond this are typing errors, and products of a few of them still fit int64.
 constexpr std::int64_t largest_size = std::int64_t{1} << 40;
 
-constexpr std::array<std::string_view, 20> fields{
-    "b",           "h",       "s",     "d",       "out",     "mask", "score",
-    "definitions", "scale",   "align", "q_start", "k_start", "sink", "lse",
-    "dlse",        "dropout", "seed",  "offset",  "row0",    "col0"};
+constexpr std::array<std::string_view, 25> fields{
+    "b",     "h",       "s",       "d",      "out",    "mask",   "score", "definitions", "scale",
+    "align", "q_start", "k_start", "q_lens", "k_lens", "k_used", "page",  "new",         "sink",
+    "lse",   "dlse",    "dropout", "seed",   "offset", "row0",   "col0"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -148,6 +150,23 @@ Status read_start(const Word& word, LineStart& start) {
   }
 }
 
+Status read_lengths(const Word& word, LineStart& lengths) {
+  if (Status s = read_start(word, lengths); !s.ok()) return s;
+  const bool wrong = !lengths.per_sequence ||
+                     std::any_of(lengths.numbers.begin(), lengths.numbers.end(),
+                                 [](std::int64_t n) { return n < 0 || n > largest_size; });
+  if (!wrong) return {};
+  return error_at(word.column, std::string(word.name) + " is " + quoted(word.value) +
+                                   "; a length for each sequence as in [5,0,7], or int32[b], is "
+                                   "allowed; write one of them");
+}
+
+Status read_count(const Word& word, std::int64_t& count) {
+  if (read_number(word.value, count) && count >= 0 && count <= largest_size) return {};
+  return error_at(word.column, std::string(word.name) + " is " + quoted(word.value) +
+                                   "; a number from 0 on is allowed; write one");
+}
+
 // A word that must be one of a few.
 Result<std::size_t> choose(const Word& word, std::span<const std::string_view> choices) {
   std::string allowed;
@@ -244,7 +263,41 @@ Status read_field(const Word& word, ProblemLine& line) {
   }
   if (word.name == "q_start") return read_start(word, line.q_start.emplace());
   if (word.name == "k_start") return read_start(word, line.k_start.emplace());
+  if (word.name == "q_lens") return read_lengths(word, line.q_lens.emplace());
+  if (word.name == "k_lens") return read_lengths(word, line.k_lens.emplace());
+  if (word.name == "k_used") return read_lengths(word, line.k_used.emplace());
+  if (word.name == "page") return read_count(word, line.page.emplace());
+  if (word.name == "new") return read_count(word, line.s_new);
   return read_choice(word, line);
+}
+
+// Packed lengths make b and s; whatever else says them has to agree.
+Status take_lengths(const std::set<std::string_view>& seen, ProblemLine& line) {
+  const auto settle = [&seen](std::string_view lengths, std::string_view field, std::int64_t made,
+                              std::int64_t& size, bool free) {
+    if (free && !seen.contains(field)) size = made;
+    if (size == made) return Status{};
+    return error_at(0, std::string(lengths) + " make " + std::string(field) + " " +
+                           std::to_string(made) + ", the line says " + std::to_string(size) +
+                           "; both have to agree; leave " + std::string(field) + " out");
+  };
+  bool b_is_free = true;
+  for (const auto& [name, lengths, size] :
+       {std::tuple{"q_lens", &line.q_lens, &line.s_q},
+        {"k_lens", &line.k_lens, &line.s_kv},
+        {"k_used", &line.k_used, static_cast<std::int64_t*>(nullptr)}}) {
+    if (!*lengths || (*lengths)->numbers.empty()) continue;
+    const std::vector<std::int64_t>& numbers = (*lengths)->numbers;
+    if (Status s = settle(name, "b", static_cast<std::int64_t>(numbers.size()), line.b, b_is_free);
+        !s.ok()) {
+      return s;
+    }
+    b_is_free = false;
+    if (size == nullptr) continue;
+    const std::int64_t tokens = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+    if (Status s = settle(name, "s", tokens, *size, true); !s.ok()) return s;
+  }
+  return {};
 }
 
 }  // namespace
@@ -289,6 +342,7 @@ Result<ProblemLine> parse_problem_line(std::string_view text) {
       return s;
     }
   }
+  if (Status s = take_lengths(seen, line); !s.ok()) return s;
   return line;
 }
 

@@ -7,7 +7,10 @@
 //   scale=0.5  align=top_left  q_start=7  k_start=[0,64]  sink=random  lse=yes
 //   dlse=yes             a bwd line also has a gradient through lse
 //   dropout=0.1 seed=7 offset=0 row0=0 col0=0
-//   name=VALUE           an argument of the expressions; arg.name=VALUE where name is a field above
+//   q_lens=[5,0,7]  k_lens=[9,2,7]  packed sequences, which make b and s; int32[b]: as s says in
+//   all k_used=[3,2,7]       keys in use of each sequence page=16 new=1        k_used keys in a
+//   cache of such pages (0 = contiguous), the last ones new name=VALUE           an argument of the
+//   expressions; arg.name=VALUE where name is a field above
 //
 // VALUE is a number, true, false, a list `[5,9]`, `dtype[dims]` (made-up values; dims are numbers
 // or b h h_kv s_q s_kv) or one of documents(n), lengths, alibi, random.
@@ -23,8 +26,8 @@
 
 namespace onepass {
 
-/// A start position: one number, or one number per sequence; without any number (written int64[b]
-/// or int32[b]) an array whose values the line does not say.
+/// A start position or a length: one number, or one number per sequence; without any number
+/// (written int64[b] or int32[b]) an array whose values the line does not say.
 struct LineStart {
   bool per_sequence = false;
   std::vector<std::int64_t> numbers;
@@ -47,6 +50,9 @@ struct ProblemLine {
   std::optional<double> scale;
   Align align = Align::bottom_right;
   std::optional<LineStart> q_start, k_start;
+  std::optional<LineStart> q_lens, k_lens, k_used;  // per sequence
+  std::optional<std::int64_t> page;                 // a call over a cache
+  std::int64_t s_new = 0;
   bool sink = false;
   bool lse = false;   // forward
   bool dlse = false;  // backward

@@ -113,6 +113,11 @@ std::string to_text(const ProblemLine& line) {
   if (line.align == Align::top_left) add("align", "top_left");
   if (line.q_start) add("q_start", start_text(*line.q_start));
   if (line.k_start) add("k_start", start_text(*line.k_start));
+  if (line.q_lens) add("q_lens", start_text(*line.q_lens));
+  if (line.k_lens) add("k_lens", start_text(*line.k_lens));
+  if (line.k_used) add("k_used", start_text(*line.k_used));
+  if (line.page) add("page", std::to_string(*line.page));
+  if (line.s_new != 0) add("new", std::to_string(line.s_new));
   if (line.sink) add("sink", "random");
   if (line.lse) add("lse", "yes");
   if (line.dlse) add("dlse", "yes");
@@ -149,6 +154,14 @@ ProblemLine line_of(const Problem& problem) {
     line.align = Align::top_left;
     line.q_start.reset();
   }
+  const auto lengths = [](const TensorView& array) -> std::optional<LineStart> {
+    if (!array.given()) return std::nullopt;
+    return LineStart{true, {}, array.dtype};
+  };
+  line.q_lens = lengths(problem.cu_seqlens_q), line.k_lens = lengths(problem.cu_seqlens_k);
+  line.k_used = lengths(problem.seqused_k);
+  if (problem.cache.given) line.page = problem.cache.page_size;
+  line.s_new = problem.cache.s_new;
   line.sink = problem.sink.given();
   line.lse = problem.pass == Pass::forward && problem.lse.given();
   line.dlse = problem.dlse.given();

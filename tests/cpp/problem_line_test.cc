@@ -7,6 +7,8 @@
 #include <array>
 #include <string>
 
+#include "core/kv_cache.h"
+
 namespace onepass {
 namespace {
 
@@ -99,6 +101,43 @@ TEST(ProblemLine, SaysWhatACallComputes) {
                           .sink = {slopes.data(), {6}},
                           .q_start = TensorView(starts.data(), DType::int64, {2})}),
             start + " score=\"alibi(s, m)\" q_start=int64[b] sink=random m=float32[6]");
+}
+
+TEST(ProblemLine, SequencesOfDifferentLengths) {
+  const auto read = [](const char* text) {
+    const Result<ProblemLine> line = parse_problem_line(text);
+    return line.ok() ? to_text(line.value()) : line.status().message;
+  };
+  EXPECT_EQ(read("fwd f32 q_lens=[5,0,7] k_lens=[9,2,8]"),
+            "fwd f32 b=3 h=1 s=12/19 d=64 q_lens=[5,0,7] k_lens=[9,2,8]");
+  EXPECT_EQ(read("fwd f32 b=2 s=9 q_lens=int32[b] k_used=int64[b]"),
+            "fwd f32 b=2 h=1 s=9 d=64 q_lens=int32[b] k_used=int64[b]");
+  EXPECT_EQ(read("fwd f32 s=1/64 k_used=[5,9] page=16 new=1"),
+            "fwd f32 b=2 h=1 s=1/64 d=64 k_used=[5,9] page=16 new=1");
+  for (const char* bad :
+       {"fwd f32 b=3 q_lens=[5,7]", "fwd f32 s=3 q_lens=[5,7]", "fwd f32 q_lens=[5,7] k_lens=[5]",
+        "fwd f32 q_lens=5", "fwd f32 q_lens=[5,-1]", "fwd f32 page=-1", "fwd f32 new=x"}) {
+    EXPECT_FALSE(parse_problem_line(bad).ok()) << bad;
+  }
+}
+
+TEST(ProblemLine, SaysPackedLengthsAndCaches) {
+  static std::array<double, 8192> memory;
+  const std::array<std::int32_t, 8> zeros{};
+  const TensorView offsets(zeros.data(), DType::int32, {3}),
+      lengths(zeros.data(), DType::int32, {2});
+  Attention options;
+  options.cu_seqlens_q = options.cu_seqlens_k = offsets, options.seqused_k = lengths;
+  const TensorView packed(memory.data(), DType::float32, {9, 6, 8});
+  EXPECT_EQ(validate(packed, packed, packed, packed, options).value().line(),
+            "fwd f32 b=2 h=6 s=9 d=8 q_lens=int32[b] k_lens=int32[b] k_used=int32[b]");
+  const TensorView q(memory.data(), DType::float32, {2, 1, 6, 8});
+  KvCache cache;
+  cache.k = cache.v = TensorView(memory.data(), DType::float32, {5, 16, 3, 8});
+  cache.k_new = cache.v_new = TensorView(memory.data(), DType::float32, {2, 1, 3, 8});
+  cache.seqlens = lengths, cache.block_table = TensorView(zeros.data(), DType::int32, {2, 4});
+  EXPECT_EQ(validate(q, cache, q, {}).value().line(),
+            "fwd f32 b=2 h=6/3 s=1/64 d=8 k_used=int32[b] page=16 new=1");
 }
 
 TEST(ProblemLine, SaysArgumentsThatFoldingDropped) {
