@@ -174,7 +174,7 @@ VERBS = {
     "unknown": (["rnu"], 2, "rnu"),
     "explain_nothing": (["explain"], 2, "line"),
     "explain_empty": (["explain", ""], 2, "column 1"),
-    "explain_backward": (["explain", "bwd f32 s=8"], 2, "column 1"),
+    "explain_direction": (["explain", "dfw f32 s=8"], 2, "column 1"),
     "explain_no_dtype": (["explain", "fwd s=8"], 2, "dtype"),
     "explain_dtype": (["explain", "fwd f12 s=8"], 2, "column 5"),
     "explain_size": (["explain", "fwd f32 s=8/x"], 2, "column 9"),
