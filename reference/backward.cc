@@ -26,9 +26,10 @@ struct Place {
 
 class Backward {
  public:
-  Backward(Format format, const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
-           const Options& options, const std::vector<double>& dlse)
+  Backward(Format format, bool absolute, const Tensor& dout, const Tensor& q, const Tensor& k,
+           const Tensor& v, const Options& options, const std::vector<double>& dlse)
       : format_(format),
+        absolute_(absolute),
         sums_(format == Format::float64 ? Format::float64 : Format::float32),
         call_(q, k, v, options),
         dout_(dout),
@@ -66,13 +67,14 @@ class Backward {
  private:
   double sum(double x) const { return round_to(sums_, x); }
   double stored(double x) const { return round_to(format_, x); }
+  double term(double x) const { return sum(absolute_ ? std::fabs(x) : x); }
 
   // y[to] += factor * x[from], over the channels.
   void add(double factor, const Tensor& x, Place from, Tensor& y, Place to) const {
     for (std::int64_t i = 0; i < y.shape[3]; ++i) {
       const std::int64_t at = ((to.b * y.shape[1] + to.s) * y.shape[2] + to.h) * y.shape[3] + i;
       double& total = y.data[static_cast<std::size_t>(at)];
-      total = sum(total + sum(factor * x.at(from.b, from.s, from.h, i)));
+      total = sum(total + term(factor * x.at(from.b, from.s, from.h, i)));
     }
   }
 
@@ -84,19 +86,20 @@ class Backward {
     double delta = 0.0;
     for (std::int64_t i = 0; i < v_.shape[3] && !visible.empty(); ++i) {
       const double o = stored(forward.o[static_cast<std::size_t>(i)]);
-      delta = sum(delta + sum(dout_.at(query.b, query.s, h, i) * o));
+      delta = sum(delta + term(dout_.at(query.b, query.s, h, i) * o));
     }
     const std::int64_t place = (query.b * q_.shape[2] + h) * q_.shape[1] + query.s;
-    const double dlse = dlse_.empty() ? 0.0 : dlse_[static_cast<std::size_t>(place)];
+    const double dlse = dlse_.empty() ? 0.0 : term(dlse_[static_cast<std::size_t>(place)]);
+    const double dlse_minus_delta = sum(absolute_ ? dlse + delta : dlse - delta);
     if (!options_.sink.empty()) {
       const auto head = static_cast<std::size_t>(h);
       const double sink = options_.sink[head];
       const double p = sink == forward.lse ? 1.0 : sum(std::exp(sink - forward.lse));
       double& dsink = out_.dsink[head];
-      if (sink != -infinity) dsink = sum(dsink + sum(p * sum(dlse - delta)));
+      if (sink != -infinity) dsink = sum(dsink + sum(p * dlse_minus_delta));
     }
     for (const Attention::Logit& logit : visible) {
-      pair(logit, query, at, forward.lse, sum(dlse - delta));
+      pair(logit, query, at, forward.lse, dlse_minus_delta);
     }
   }
 
@@ -112,7 +115,7 @@ class Backward {
       for (std::int64_t i = 0; i < v_.shape[3]; ++i) {
         const double product =
             dout_.at(query.b, query.s, query.h, i) * v_.at(key.b, key.s, key.h, i);
-        dp = sum(dp + sum(product));
+        dp = sum(dp + term(product));
       }
       dp = sum(z * dp);
       add(stored(p * z), dout_, query, out_.dv, key);
@@ -124,7 +127,7 @@ class Backward {
       if (rate == 0.0) continue;
       if (variable.array) {
         double& total = (*darray_.at(variable.array))[variable.element];
-        total = sum(total + sum(ds * rate));
+        total = sum(total + term(ds * rate));
       } else {
         add_logit(ds * rate, query, key);
       }
@@ -138,7 +141,9 @@ class Backward {
     add(scaled, q_, query, out_.dk, key);
   }
 
-  Format format_, sums_;
+  Format format_;
+  bool absolute_;
+  Format sums_;
   Attention call_;
   const Tensor &dout_, &q_, &k_, &v_;
   const Options& options_;
@@ -151,12 +156,17 @@ class Backward {
 
 Gradients attention_backward(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
                              const Options& options, const std::vector<double>& dlse) {
-  return Backward(Format::float64, dout, q, k, v, options, dlse).take();
+  return Backward(Format::float64, false, dout, q, k, v, options, dlse).take();
 }
 
 Gradients plain_backward(Format format, const Tensor& dout, const Tensor& q, const Tensor& k,
                          const Tensor& v, const Options& options, const std::vector<double>& dlse) {
-  return Backward(format, dout, q, k, v, options, dlse).take();
+  return Backward(format, false, dout, q, k, v, options, dlse).take();
+}
+
+Gradients absolute_terms(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Options& options, const std::vector<double>& dlse) {
+  return Backward(Format::float64, true, dout, q, k, v, options, dlse).take();
 }
 
 }  // namespace onepass::reference

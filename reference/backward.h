@@ -28,4 +28,9 @@ Gradients plain_backward(Format format, const Tensor& dout, const Tensor& q, con
                          const Tensor& v, const Options& options = {},
                          const std::vector<double>& dlse = {});
 
+/// What the sums of attention_backward would be if every term had its absolute value: by how much
+/// more than the result its terms are, where they cancel.
+Gradients absolute_terms(const Tensor& dout, const Tensor& q, const Tensor& k, const Tensor& v,
+                         const Options& options = {}, const std::vector<double>& dlse = {});
+
 }  // namespace onepass::reference

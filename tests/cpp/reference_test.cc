@@ -268,6 +268,18 @@ TEST(Reference, PackedSequencesWithoutQueriesProbes) {  // D16
   }
 }
 
+TEST(Reference, AbsoluteTermsBoundTheGradients) {
+  const Tensor q = generated(1, 4, {1, 7, 2, 8}), k = generated(2, 1, {1, 1, 2, 8});
+  const Tensor dout = generated(4, 1, {1, 7, 2, 8});
+  const Gradients gradients = attention_backward(dout, q, k, k);
+  const Gradients terms = absolute_terms(dout, q, k, k);
+  for (std::size_t i = 0; i < gradients.dk.data.size(); ++i) {  // one key: all of dk cancels
+    EXPECT_EQ(gradients.dk.data[i], 0.0);
+    EXPECT_GT(terms.dk.data[i], 0.1);
+    EXPECT_GE(terms.dv.data[i], std::fabs(gradients.dv.data[i]));
+  }
+}
+
 TEST(Reference, PlainBackwardIsNearTheExactOne) {
   const Tensor q = generated(1, 1, {1, 7, 2, 8}), k = generated(2, 1, {1, 9, 2, 8});
   const Tensor dout = generated(4, 1, {1, 7, 2, 8});
