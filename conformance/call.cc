@@ -1,9 +1,10 @@
 #include "conformance/call.h"
 
-#include <deque>
+#include <algorithm>
 #include <utility>
 
 #include "conformance/generator.h"
+#include "conformance/options.h"
 
 namespace onepass::conformance {
 namespace {
@@ -22,77 +23,17 @@ Storage stored(const Call& call, const reference::Tensor& tensor, Layout layout)
   return storage;
 }
 
-// Keeps what the library's options point to.
-class Options {
- public:
-  explicit Options(const Call& call) {
-    options.mask = call.mask, options.score = call.score, options.definitions = call.definitions;
-    options.scale = call.scale, options.dropout = call.dropout;
-    options.align = call.top_left ? Align::top_left : Align::bottom_right;
-    for (const NamedArgument& argument : call.arguments) {
-      if (const auto* array = std::get_if<NamedArray>(&argument.value)) {
-        options.args.push_back({argument.name, keep(array->dtype, array->shape, array->values)});
-      } else if (const auto* flag = std::get_if<bool>(&argument.value)) {
-        options.args.push_back({argument.name, *flag});
-      } else if (const auto* integer = std::get_if<std::int64_t>(&argument.value)) {
-        options.args.push_back({argument.name, *integer});
-      } else {
-        options.args.push_back({argument.name, std::get<double>(argument.value)});
-      }
-    }
-    if (!call.sink.empty()) {
-      options.sink = keep(call.dtype == DType::float64 ? DType::float64 : DType::float32,
-                          {static_cast<std::int64_t>(call.sink.size())}, call.sink);
-    }
-    options.q_start = start(call.q_start, DType::int32);
-    options.k_start = start(call.k_start, DType::int64);
-  }
-
-  Attention options;
-
- private:
-  TensorView keep(DType dtype, const std::vector<std::int64_t>& shape,
-                  const std::vector<double>& values) {
-    kept_.emplace_back(dtype, shape).write(values);
-    return kept_.back().view();
-  }
-
-  std::optional<Start> start(const std::vector<std::int64_t>& given, DType dtype) {
-    if (given.empty()) return std::nullopt;
-    if (given.size() == 1) return given[0];
-    return keep(dtype, {static_cast<std::int64_t>(given.size())},
-                std::vector<double>(given.begin(), given.end()));
-  }
-
-  std::deque<Storage> kept_;
-};
-
-reference::Argument reference_argument(const NamedArgument& argument) {
-  const auto* array = std::get_if<NamedArray>(&argument.value);
-  if (array == nullptr) {
-    if (const auto* flag = std::get_if<bool>(&argument.value)) return {argument.name, *flag};
-    if (const auto* integer = std::get_if<std::int64_t>(&argument.value)) {
-      return {argument.name, *integer};
-    }
-    return {argument.name, std::get<double>(argument.value)};
-  }
-  reference::Array out;
-  out.shape = array->shape;
-  if (is_float(array->dtype)) {
-    for (const double value : array->values) out.reals.push_back(rounded(array->dtype, value));
-    return {argument.name, out};
-  }
-  out.type = array->dtype == DType::boolean ? reference::Type::boolean : reference::Type::integer;
-  for (const double value : array->values) {
-    out.integers.push_back(static_cast<std::int64_t>(value));
-  }
-  return {argument.name, out};
-}
-
 }  // namespace
 
 Shape Call::shape() const {
-  return {q.shape[0], q.shape[2], k.shape[2], q.shape[1], k.shape[1], q.shape[3], v.shape[3]};
+  const auto packed = static_cast<std::int64_t>(cu_seqlens_q.size());
+  return {packed ? packed - 1 : q.shape[0],
+          q.shape[2],
+          k.shape[2],
+          q.shape[1],
+          k.shape[1],
+          q.shape[3],
+          v.shape[3]};
 }
 
 Call Call::in(DType type) const {
@@ -105,15 +46,16 @@ Call Call::in(DType type) const {
 }
 
 std::string Call::line() const {
-  const Shape s = shape();
-  const std::array out_shape{s.b, s.s_q, s.h_q, s.d_v};
-  const auto view = [](DType type, std::span<const std::int64_t> dims) {
-    return TensorView(nullptr, type, dims, {});
+  const std::array out_shape{q.shape[0], q.shape[1], q.shape[2], v.shape[3]};
+  const bool packed_q = !cu_seqlens_q.empty(), packed_k = !cu_seqlens_k.empty();
+  const auto view = [](DType type, std::span<const std::int64_t> dims, bool packed) {
+    return TensorView(nullptr, type, packed ? dims.subspan(1) : dims, {});
   };
   std::string text;
   try {
-    text = plan(view(dtype, q.shape), view(dtype, k.shape), view(dtype, v.shape),
-                view(out_dtype, out_shape), Options(*this).options)
+    text = plan(view(dtype, q.shape, packed_q), view(dtype, k.shape, packed_k),
+                view(dtype, v.shape, packed_k), view(out_dtype, out_shape, packed_q),
+                LibraryOptions(*this).options)
                .problem_line;
   } catch (const Error&) {  // the library refuses the call: say what matters most
     text = std::string("fwd ") + name(dtype) + " mask=" + mask + " score=" + score;
@@ -146,21 +88,35 @@ Call counting(const Shape& s, double first) {
   return call;
 }
 
+TensorView without_batch(const TensorView& view) {
+  TensorView out = view;
+  out.rank = view.rank - 1;
+  std::copy_n(view.shape.begin() + 1, out.rank, out.shape.begin());
+  std::copy_n(view.strides.begin() + 1, out.rank, out.strides.begin());
+  return out;
+}
+
 Answer run(const Call& call, int threads) {
-  const Shape s = call.shape();
   const Storage q = stored(call, call.q, call.q_layout), k = stored(call, call.k, call.k_layout);
   const Storage v = stored(call, call.v, call.v_layout);
-  const Storage o(call.out_dtype, std::array{s.b, s.s_q, s.h_q, s.d_v}, call.o_layout);
-  const Storage lse(call.dtype == DType::float64 ? DType::float64 : DType::float32,
-                    std::array{s.b, s.h_q, s.s_q});
-  Options held(call);
-  held.options.lse = lse.view();
+  const auto [b, s_q, h_q, d] = call.q.shape;
+  const Storage o(call.out_dtype, std::array{b, s_q, h_q, call.v.shape[3]}, call.o_layout);
+  const Storage lse(wide(call.dtype), std::array{b, h_q, s_q});
+  LibraryOptions held(call);
+  const auto of_queries = [&](const Storage& storage) {
+    return call.cu_seqlens_q.empty() ? storage.view() : without_batch(storage.view());
+  };
+  const auto of_keys = [&](const Storage& storage) {
+    return call.cu_seqlens_k.empty() ? storage.view() : without_batch(storage.view());
+  };
+  held.options.lse = of_queries(lse);
   Answer answer;
   try {
-    answer.kernel = plan(q.view(), k.view(), v.view(), o.view(), held.options, threads).kernel;
+    answer.kernel =
+        plan(of_queries(q), of_keys(k), of_keys(v), of_queries(o), held.options, threads).kernel;
     Exec exec;
     exec.threads = threads;
-    attention(q.view(), k.view(), v.view(), o.view(), held.options, exec);
+    attention(of_queries(q), of_keys(k), of_keys(v), of_queries(o), held.options, exec);
     answer.ran = true;
   } catch (const Error& error) {
     answer.error = error.what();
@@ -174,18 +130,7 @@ Answer run(const Call& call, int threads) {
 }
 
 reference::Attention reference_of(const Call& call) {
-  reference::Options options;
-  options.mask = call.mask, options.score = call.score, options.definitions = call.definitions;
-  options.scale = call.scale, options.top_left = call.top_left;
-  const DType sink_dtype = call.dtype == DType::float64 ? DType::float64 : DType::float32;
-  for (const double logit : call.sink) options.sink.push_back(rounded(sink_dtype, logit));
-  options.q_start = call.q_start, options.k_start = call.k_start;
-  const Dropout& dropout = call.dropout;
-  options.dropout = {dropout.p, dropout.seed, dropout.offset, dropout.row0, dropout.col0};
-  for (const NamedArgument& argument : call.arguments) {
-    options.arguments.push_back(reference_argument(argument));
-  }
-  return reference::Attention(call.q, call.k, call.v, options);
+  return reference::Attention(call.q, call.k, call.v, reference_options(call));
 }
 
 }  // namespace onepass::conformance

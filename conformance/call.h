@@ -44,11 +44,15 @@ struct Call {
   bool top_left = false;
   std::vector<std::int64_t> q_start, k_start;  // none, one number, or one per sequence
   Dropout dropout;
-  /// Rows that are compared with the reference; empty = all.
+  /// Packed sequences: q, or k and v, are then (1, tokens, h, d).
+  std::vector<std::int64_t> cu_seqlens_q, cu_seqlens_k;
+  std::vector<std::int64_t> seqused_k;
+  /// Rows of each sequence that are compared with the reference; empty = all.
   std::vector<std::int64_t> sample_rows;
   /// How to run just this call again, where its line does not say all.
   std::string repeat;
 
+  /// b counts sequences; s_q and s_kv are those of the tensors.
   Shape shape() const;
   /// Changes both dtypes and rounds q, k and v.
   Call in(DType type) const;
@@ -63,6 +67,9 @@ Call generated(const Shape& shape);
 /// logarithm of their number.
 Call counting(const Shape& shape, double first = 0.0);
 
+/// The view of a (1, tokens, h, d) tensor as packed sequences have it.
+TensorView without_batch(const TensorView& view);
+
 /// Every element the same.
 reference::Tensor filled(std::array<std::int64_t, 4> shape, double value);
 
@@ -72,8 +79,8 @@ struct Answer {
   std::string error;  // why it did not run
   Code code = Code::ok;
   std::string kernel;         // the plan's
-  std::vector<double> o;      // (b, s_q, h_q, d_v)
-  std::vector<double> lse;    // (b, h_q, s_q)
+  std::vector<double> o;      // (b, s_q, h_q, d_v) or (1, tokens, h_q, d_v)
+  std::vector<double> lse;    // (b, h_q, s_q) or (1, h_q, tokens)
   bool guards_held = true;    // nothing outside o and lse was written
   bool outputs_kept = false;  // nothing was written at all
 };

@@ -29,10 +29,23 @@ Outcome d10_grouped_heads_few_queries(const Settings& settings) {
         if (!answer.ran) continue;
         // Weights of one value: the mean is that value, up to the rounding of their sum.
         checker.close(call, "o", answer.o, want, closed_form_tolerance(dtype) / 2);
+        if (s_q > 5) continue;
+        BackwardCall ones = backward_of(call);
+        ones.dout = filled(ones.dout.shape, 1.0);
+        ones.gradient_dtype = dtype == DType::float64 ? dtype : DType::float32;
+        std::vector<double> sums(static_cast<std::size_t>(3 * h_kv * 128), 0.0);
+        const Gradients gradients = checker.run(ones);
+        for (std::size_t i = 0; i < gradients.dv.size(); ++i) {
+          const auto line = static_cast<std::size_t>(h_kv * 128);
+          sums[i / (line * 100) * line + i % line] += gradients.dv[i];
+        }
+        const double rows = static_cast<double>(s_q * (8 / h_kv));
+        checker.close(ones, "sum of dv over keys", sums, std::vector<double>(sums.size(), rows),
+                      closed_form_tolerance(dtype));
       }
       Call few =
           generated({.b = 2, .h_q = 8, .h_kv = h_kv, .s_q = 3, .s_kv = 33, .d = 16, .d_v = 8});
-      checker.check(few.in(dtype));
+      checker.check(backward_of(few.in(dtype)));
     }
   }
   return checker.outcome();

@@ -76,6 +76,11 @@ Outcome d04_cache_tail(const Settings& settings) {
             const Answer answer = checker.run(dirty);
             checker.expect(dirty, all_finite(answer.o), "o is not finite");
             checker.same(dirty, answer, zero_tail);
+            if (s_q == 1 || unused < 0.0) continue;
+            const Gradients gradients = checker.check(backward_of(dirty));
+            for (const auto& gradient : {gradients.dq, gradients.dk, gradients.dv}) {
+              checker.expect(dirty, all_finite(gradient), "a gradient is not finite");
+            }
           }
         }
       }
@@ -124,6 +129,7 @@ Outcome d05_hidden_and_visible_nan(const Settings& settings) {
           if (where & 1) poison(call.k, 0, key, nan);
           if (where & 2) poison(call.v, 0, key, nan);
           const Answer dirty = checker.run(call);
+          if (dtype == DType::float32 && where == 3) checker.check(backward_of(call));
           if (!clean.ran || !dirty.ran) continue;
           const reference::Attention reference = reference_of(call);
           const reference::Expression visible(mask, reference::Kind::mask, {});
@@ -142,7 +148,7 @@ Outcome d05_hidden_and_visible_nan(const Settings& settings) {
   Call query = generated({.s_q = 70, .s_kv = 90, .d = 16, .d_v = 8});
   query.mask = "causal";
   poison(query.q, 0, 33, nan);
-  checker.check(query);
+  checker.check(backward_of(query));
   return checker.outcome();
 }
 

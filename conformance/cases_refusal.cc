@@ -16,6 +16,13 @@ struct Views {
   Exec exec;
 };
 
+// Makes two packed sequences of the call.
+void pack(Views& c, const std::int32_t* cu_q, const std::int32_t* cu_k) {
+  for (TensorView* view : {&c.q, &c.k, &c.v, &c.o, &c.options.lse}) *view = without_batch(*view);
+  c.options.cu_seqlens_q = TensorView(cu_q, DType::int32, {3});
+  c.options.cu_seqlens_k = TensorView(cu_k, DType::int32, {3});
+}
+
 struct Refusal {
   const char* begins;  // how the message must begin
   std::function<void(Views&)> spoil;
@@ -23,7 +30,19 @@ struct Refusal {
 
 const std::vector<Refusal>& refusals() {
   static const double nan = std::numeric_limits<double>::quiet_NaN();
+  static const std::int32_t q_offsets[] = {0, 1, 3}, k_offsets[] = {0, 4, 5}, late[] = {1, 2, 3};
+  static const std::int32_t falling[] = {0, 4, 3}, short_of[] = {0, 1, 2}, one_more[] = {0, 4, 6};
+  static const std::int32_t too_many[] = {6}, negative[] = {-1};
   static const std::vector<Refusal> rows = {
+      {"cu_seqlens_q:", [](Views& c) { pack(c, late, k_offsets); }},
+      {"cu_seqlens_q:", [](Views& c) { pack(c, falling, k_offsets); }},
+      {"cu_seqlens_q:", [](Views& c) { pack(c, short_of, k_offsets); }},
+      {"cu_seqlens_k:", [](Views& c) { pack(c, q_offsets, one_more); }},
+      {"cu_seqlens_k:", [](Views& c) { pack(c, q_offsets, falling); }},
+      {"seqused_k:",
+       [](Views& c) { c.options.seqused_k = TensorView(too_many, DType::int32, {1}); }},
+      {"seqused_k:",
+       [](Views& c) { c.options.seqused_k = TensorView(negative, DType::int32, {1}); }},
       {"k:", [](Views& c) { c.q.shape[2] = c.o.shape[2] = 3; }},
       {"k:", [](Views& c) { c.q.shape[2] = c.o.shape[2] = 33; }},
       {"dropout:", [](Views& c) { c.options.dropout.p = -0.1; }},

@@ -58,13 +58,24 @@ Outcome d01_empty_rows(const Settings& settings) {
       Call variant = call.in(dtype);
       variant.mask = mask;
       if (variant.mask.find('m') == std::string::npos) variant.arguments.clear();
-      const Answer answer = checker.check(variant);
-      if (!answer.ran) continue;
+      const BackwardCall backward = backward_of(variant);
+      const Gradients gradients = checker.check(backward);
+      const Answer& answer = gradients.forward;
+      if (!gradients.ran) continue;
       for (std::int64_t h = 0; h < 2; ++h) {
         checker.expect(variant, lse_at(variant, answer, 5, h) == -infinity, "lse of row 5");
       }
       checker.same(variant, "o of row 5", std::span(answer.o).last(16), std::vector<double>(16));
+      checker.same(backward, "dq of row 5", std::span(gradients.dq).last(16),
+                   std::vector<double>(16));
+      for (const auto& gradient : {gradients.dk, gradients.dv}) {
+        checker.same(backward, "dk and dv of keys 5..9", std::span(gradient).last(5 * 16),
+                     std::vector<double>(5 * 16));
+      }
       if (dtype != DType::float32) continue;
+      checker.probe(backward, "sum |dq|", sum_abs(gradients.dq), 1.17656917);
+      checker.probe(backward, "sum |dk|", sum_abs(gradients.dk), 6.42201392);
+      checker.probe(backward, "sum |dv|", sum_abs(gradients.dv), 24.4797769);
       checker.probe(variant, "o[4, h1, 0]", o_at(variant, answer, 4, 1), 0.473008912);
       checker.probe(variant, "lse[h1, 4]", lse_at(variant, answer, 4, 1), 2.14786498);
       checker.probe(variant, "sum |o|", sum_abs(answer.o), 24.8567087);
@@ -75,8 +86,8 @@ Outcome d01_empty_rows(const Settings& settings) {
                            "row == 64", "k < 0", "row % 2 == 0 & k > q"}) {
     Call variant = generated({.s_q = 131, .s_kv = 131, .d = 16, .d_v = 16});
     variant.mask = mask;
-    checker.check(variant);
-    checker.check(variant.in(DType::bfloat16));
+    checker.check(backward_of(variant));
+    checker.check(backward_of(variant.in(DType::bfloat16)));
   }
   return checker.outcome();
 }
@@ -140,9 +151,9 @@ Outcome d03_causal_unequal_lengths(const Settings& settings) {
     for (const std::int64_t s_kv : {1, 2, 3, 63, 64, 65, 127, 200}) {
       Call call = generated({.s_q = s_q, .s_kv = s_kv, .d = 8, .d_v = 3});
       call.mask = "causal";
-      checker.check(call);
+      checker.check(backward_of(call));
       call.top_left = true;
-      checker.check(call);
+      checker.check(backward_of(call));
       call.q_start = {1000 - s_q};
       call.k_start = {1000 - s_kv};
       const Answer placed = checker.check(call);
@@ -197,7 +208,7 @@ Outcome d08_window_ends(const Settings& settings) {
       Call call = counting({.s_q = 150, .s_kv = 201, .d = 8, .d_v = 2});
       call.mask = "window(l, r)";
       call.arguments = {{"l", left}, {"r", right}};
-      checker.check(call);
+      checker.check(backward_of(call));
     }
   }
   return checker.outcome();
@@ -225,11 +236,17 @@ Outcome d09_alibi_one_token(const Settings& settings) {
   cache.mask = "lengths(n)";
   cache.arguments = {{"n", NamedArray{DType::int32, {1}, {37}}}};
   cache.q_start = {36};
-  for (const Call& base : {whole, token, cache}) {
+  Call used = cache;  // the same, its length said another way
+  used.mask = "full", used.arguments.clear(), used.q_start.clear();
+  used.seqused_k = {37};
+  // 37 tokens behind another sequence of 5.
+  Call packed = counting({.h_q = 4, .h_kv = 4, .s_q = 42, .s_kv = 42, .d = 8, .d_v = 2}, -5.0);
+  packed.cu_seqlens_q = packed.cu_seqlens_k = {0, 5, 42};
+  for (const Call& base : {whole, token, cache, used, packed}) {
     for (const DType dtype : {DType::float32, DType::float64}) {
       for (const bool per_sequence : {false, true}) {
         const Call call = with_slopes(base, per_sequence).in(dtype);
-        const Answer answer = checker.check(call);
+        const Answer answer = checker.check(backward_of(call)).forward;
         for (std::int64_t h = 0; h < 4 && answer.ran; ++h) {
           const std::int64_t last = call.shape().s_q - 1;
           const auto head = static_cast<std::size_t>(h);

@@ -44,16 +44,25 @@ void check_padding(Checker& checker, const Call& call) {
 Outcome d13_any_head_dim(const Settings& settings) {
   Checker checker(settings);
   Call call = generated({.h_q = 2, .h_kv = 2, .s_q = 96, .s_kv = 96, .d = 63, .d_v = 63});
-  const Answer full = checker.check(call);
-  if (full.ran) {
+  const Gradients gradients = checker.check(backward_of(call));
+  const Answer& full = gradients.forward;
+  if (gradients.ran) {
+    checker.probe(call, "sum |dq|", sum_abs(gradients.dq), 336.351273);
+    checker.probe(call, "sum |dk|", sum_abs(gradients.dk), 1339.69283);
+    checker.probe(call, "sum |dv|", sum_abs(gradients.dv), 1129.58495);
     checker.probe(call, "o[0, 0, 0]", full.o.front(), -0.0179212541);
     checker.probe(call, "o[end]", full.o.back(), -0.0826849926);
     checker.probe(call, "lse[0, 0]", full.lse[0], 5.40088969);
     checker.probe(call, "sum |o|", sum_abs(full.o), 1215.82385);
   }
   call.mask = "causal";
-  const Answer causal = checker.check(call);
-  if (causal.ran) checker.probe(call, "sum |o|", sum_abs(causal.o), 1925.54796);
+  const Gradients causal = checker.check(backward_of(call));
+  if (causal.ran) {
+    checker.probe(call, "sum |o|", sum_abs(causal.forward.o), 1925.54796);
+    checker.probe(call, "sum |dq|", sum_abs(causal.dq), 433.687497);
+    checker.probe(call, "sum |dk|", sum_abs(causal.dk), 1491.47551);
+    checker.probe(call, "sum |dv|", sum_abs(causal.dv), 1458.97453);
+  }
 
   for (const std::int64_t d : {1,  2,  3,  5,  7,   8,   9,   15,  16,  17,  31,  33,  40, 47,
                                65, 72, 80, 96, 100, 127, 128, 160, 192, 200, 256, 320, 576}) {
@@ -65,8 +74,8 @@ Outcome d13_any_head_dim(const Settings& settings) {
     // d and d_v unequal, both ways.
     Call unequal = generated({.s_q = 7, .s_kv = 67, .d = d, .d_v = 577 - d});
     unequal.mask = "causal";
-    checker.check(unequal);
-    checker.check(unequal.in(DType::bfloat16));
+    checker.check(backward_of(unequal));
+    checker.check(backward_of(unequal.in(DType::bfloat16)));
   }
   return checker.outcome();
 }
@@ -128,9 +137,15 @@ Outcome d15_sizes_of_zero(const Settings& settings) {
       for (const char* mask : {"full", "causal"}) {
         Call call = generated(shape).in(dtype);
         call.mask = mask;
-        const Answer answer = checker.check(call);
+        const Gradients gradients = checker.check(backward_of(call));
+        const Answer& answer = gradients.forward;
         call.sink = std::vector<double>(static_cast<std::size_t>(shape.h_q), 0.75);
-        checker.check(call);
+        checker.check(backward_of(call));
+        // Written, although nothing adds to them.
+        for (const auto& gradient : {gradients.dq, gradients.dk, gradients.dv}) {
+          if (!gradients.ran || (shape.s_q != 0 && shape.s_kv != 0)) continue;
+          checker.same(call, "gradient", gradient, std::vector<double>(gradient.size(), 0.0));
+        }
         if (!answer.ran || shape.s_kv != 0) continue;
         checker.same(call, "o", answer.o, std::vector<double>(answer.o.size(), 0.0));
         checker.same(

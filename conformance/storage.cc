@@ -30,6 +30,8 @@ std::array<std::int64_t, 4> strides_of(std::array<std::int64_t, 4> shape, Layout
       return {s * h * d, -h * d, d, 1};
     case Layout::one_head:
       return {s * d, d, 0, 1};
+    case Layout::one_value:
+      return {0, 0, 0, 0};
   }
   return {};
 }
@@ -86,7 +88,7 @@ void put(std::byte* place, T value) {
 const char* name(Layout layout) {
   static constexpr const char* names[] = {"seq_major",     "head_major",  "every_second_row",
                                           "part_of_wider", "strided_dim", "reversed",
-                                          "one_head"};
+                                          "one_head",      "one_value"};
   return names[static_cast<std::size_t>(layout)];
 }
 

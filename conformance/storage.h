@@ -20,6 +20,7 @@ enum class Layout {
   strided_dim,       // stride 2 in the last dim
   reversed,          // rows from the last to the first, stride negative
   one_head,          // one head seen as many, stride 0: inputs only
+  one_value,         // one element seen everywhere, strides 0: inputs only
 };
 
 /// "seq_major", ...

@@ -31,6 +31,21 @@ void check_workload(Checker& checker, Call& call) {
   }
 }
 
+// The gradients as well: a training step.
+void check_training(Checker& checker, Call call) {
+  call.sample_rows.clear();
+  for (const DType dtype : {DType::bfloat16, DType::float32}) {
+    call.dtype = call.out_dtype = dtype;
+    const BackwardCall backward = backward_of(call);
+    const Gradients gradients = checker.check(backward);
+    for (const auto& gradient : {gradients.dq, gradients.dk, gradients.dv}) {
+      for (const double value : gradient) {
+        if (!std::isfinite(value)) return checker.fail(backward, "a gradient is not finite");
+      }
+    }
+  }
+}
+
 std::vector<double> as_doubles(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
@@ -87,6 +102,16 @@ Outcome w03_bert(const Settings& settings) {
   call.mask = "lengths(n)";
   call.arguments = {{"n", NamedArray{DType::int64, {6}, as_doubles(lengths)}}};
   check_workload(checker, call);
+  call.dropout = {0.1, 1234, 0};
+  check_training(checker, call);
+  // The same batch without its padding.
+  std::vector<std::int64_t> cu = {0};
+  for (const std::int64_t length : lengths) cu.push_back(cu.back() + length);
+  Call packed =
+      generated({.h_q = 12, .h_kv = 12, .s_q = cu.back(), .s_kv = cu.back(), .d = 64, .d_v = 64});
+  packed.cu_seqlens_q = packed.cu_seqlens_k = cu;
+  packed.dropout = call.dropout;
+  check_training(checker, packed);
   return checker.outcome();
 }
 
@@ -101,6 +126,10 @@ Outcome w04_vit(const Settings& settings) {
                            .d = 64,
                            .d_v = 64});
     check_workload(checker, call);
+    if (h != 12) continue;
+    check_training(
+        checker,
+        generated({.b = 1, .h_q = h, .h_kv = h, .s_q = 197, .s_kv = 197, .d = 64, .d_v = 64}));
   }
   return checker.outcome();
 }
@@ -167,6 +196,7 @@ Outcome w06_swin(const Settings& settings) {
     call.mask = "document(ids)";
     call.arguments = {relative, {"ids", NamedArray{DType::int32, {windows, tokens}, region}}};
     checker.same(call, checker.run(call), dense);
+    check_training(checker, call);
   }
   return checker.outcome();
 }

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "conformance/case.h"
+#include "conformance/every_case.h"
 #include "onepass/plan.h"
 
 namespace onepass::conformance {
@@ -67,6 +69,22 @@ INSTANTIATE_TEST_SUITE_P(All, AttentionConformance,
                                           testing::ValuesIn(instruction_sets()),
                                           testing::Values(1, 2)),
                          test_name);
+
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t random_problems = 100;
+#else
+constexpr std::int64_t random_problems = 2000;
+#endif
+
+TEST(RandomSweep, ManyProblemsOfOneSeed) {
+  Settings settings;
+  settings.threads = 2;
+  settings.seed = 1000;  // the matrix above has those from 1
+  settings.count = random_problems;
+  const Outcome outcome = random_sweep(settings);
+  EXPECT_TRUE(outcome.passed) << outcome.detail;
+  std::printf("%s\n", outcome.detail.c_str());
+}
 
 }  // namespace
 }  // namespace onepass::conformance
