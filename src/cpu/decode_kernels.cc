@@ -81,7 +81,9 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
     return "queries: " + std::to_string(p.s_q * p.group) + " of a key/value head; up to " +
            std::to_string(decode_max_rows) + " are taken";
   }
-  if (p.s_kv < decode_min_keys) {
+  // Of a cache s_kv is only the room that its longest sequence has: which kernel a sequence gets
+  // must not depend on it.
+  if (p.s_kv < decode_min_keys && !p.cache.given) {
     return "keys: " + std::to_string(p.s_kv) + "; at least " + std::to_string(decode_min_keys) +
            " pay for splitting them";
   }

@@ -276,6 +276,19 @@ TEST(KvCache, HeadMajorPages) {
   EXPECT_EQ(different, 0);
 }
 
+// Nor does a sequence depend on how much room the longest one has.
+TEST(KvCache, ASequenceDoesNotDependOnTheRoomOfOthers) {
+  CacheCase c{.lens = {100, 900}, .page_size = 16, .capacity = 1024};
+  CacheCall call(c);
+  call.run();
+  const Buffer wide = call.o;
+  call.cache.block_table.shape = {1, 7, 0, 0};
+  call.cache.seqlens.shape[0] = call.q_view.shape[0] = call.o_view.shape[0] = 1;
+  call.options.lse = {};
+  attention_kvcache(call.q_view, call.cache, call.o_view, call.options);
+  for (std::int64_t i = 0; i < c.h_q * c.d_v; ++i) EXPECT_EQ(call.o.get(i), wide.get(i));
+}
+
 struct BadCache {
   const char* begins;
   std::function<void(CacheCall&)> spoil;
