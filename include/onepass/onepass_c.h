@@ -35,16 +35,13 @@ typedef enum onepass_dtype {
   ONEPASS_BOOL = 7
 } onepass_dtype;
 
-typedef enum onepass_device {
-  ONEPASS_CPU = 0,
-  ONEPASS_CUDA = 1
-} onepass_device;
+typedef enum onepass_device { ONEPASS_CPU = 0, ONEPASS_CUDA = 1 } onepass_device;
 
 /* A view of up to 4 dims; strides in elements, may be 0 or negative. rank -1 =
  * not given. */
 typedef struct onepass_tensor {
   size_t size;
-  void *data;
+  void* data;
   int32_t dtype; /* onepass_dtype */
   int32_t device;
   int32_t device_index;
@@ -64,7 +61,7 @@ typedef enum onepass_argument_kind {
  * bool. */
 typedef struct onepass_argument {
   size_t size;
-  const char *name;
+  const char* name;
   int32_t kind; /* onepass_argument_kind */
   int64_t integer;
   double real;
@@ -75,10 +72,10 @@ typedef struct onepass_argument {
  * during the call. */
 typedef struct onepass_options {
   size_t size;
-  const char *mask;        /* NULL or "" = full */
-  const char *score;       /* NULL or "" = the logit itself */
-  const char *definitions; /* NULL or "" = none */
-  const onepass_argument *arguments;
+  const char* mask;        /* NULL or "" = full */
+  const char* score;       /* NULL or "" = the logit itself */
+  const char* definitions; /* NULL or "" = none */
+  const onepass_argument* arguments;
   int64_t argument_count;
   int32_t has_scale; /* 0 = 1 / sqrt(d) */
   int32_t top_left;  /* 0 = bottom-right alignment */
@@ -105,7 +102,7 @@ typedef struct onepass_options {
  * own shape, float32 (float64 for float64 inputs). */
 typedef struct onepass_argument_gradient {
   size_t size;
-  const char *name;
+  const char* name;
   onepass_tensor gradient;
 } onepass_argument_gradient;
 
@@ -119,7 +116,7 @@ typedef struct onepass_backward {
   onepass_tensor dlse;       /* gradient of lse, or not given */
   onepass_tensor dq, dk, dv; /* shaped as q, k, v */
   onepass_tensor dsink;      /* (h_q) */
-  const onepass_argument_gradient *argument_gradients;
+  const onepass_argument_gradient* argument_gradients;
   int64_t argument_gradient_count;
 } onepass_backward;
 
@@ -127,13 +124,10 @@ typedef struct onepass_backward {
  * used. */
 typedef struct onepass_kv_cache {
   size_t size;
-  onepass_tensor k,
-      v; /* (b_cache, capacity, h_kv, d or d_v), or (pages, page_size, ...) */
-  onepass_tensor
-      seqlens; /* keys in the cache of each sequence, (b) int32 or int64 */
-  onepass_tensor block_table; /* (b, blocks) int32: paged */
-  onepass_tensor
-      batch_idx; /* row of the contiguous cache of each sequence, (b) */
+  onepass_tensor k, v;         /* (b_cache, capacity, h_kv, d or d_v), or (pages, page_size, ...) */
+  onepass_tensor seqlens;      /* keys in the cache of each sequence, (b) int32 or int64 */
+  onepass_tensor block_table;  /* (b, blocks) int32: paged */
+  onepass_tensor batch_idx;    /* row of the contiguous cache of each sequence, (b) */
   onepass_tensor k_new, v_new; /* appended first: (b, s_new, h_kv, d or d_v) */
   /* (positions, rotary_dim / 2): rotates k_new and q by their positions. */
   onepass_tensor rotary_cos, rotary_sin;
@@ -143,9 +137,9 @@ typedef struct onepass_kv_cache {
 typedef struct onepass_exec {
   size_t size;
   int32_t threads; /* 0 = OMP_NUM_THREADS or every core */
-  void *workspace; /* NULL = allocated by the call; else 64-byte aligned */
+  void* workspace; /* NULL = allocated by the call; else 64-byte aligned */
   int64_t workspace_bytes;
-  void *stream;
+  void* stream;
 } onepass_exec;
 
 typedef struct onepass_plan_info {
@@ -156,68 +150,57 @@ typedef struct onepass_plan_info {
   int32_t threads;
 } onepass_plan_info;
 
-void onepass_options_init(onepass_options *options);
-void onepass_exec_init(onepass_exec *exec);
-void onepass_plan_info_init(onepass_plan_info *info);
-void onepass_argument_init(onepass_argument *argument, const char *name);
-void onepass_argument_gradient_init(onepass_argument_gradient *gradient,
-                                    const char *name);
-void onepass_backward_init(onepass_backward *backward);
-void onepass_kv_cache_init(onepass_kv_cache *cache);
+void onepass_options_init(onepass_options* options);
+void onepass_exec_init(onepass_exec* exec);
+void onepass_plan_info_init(onepass_plan_info* info);
+void onepass_argument_init(onepass_argument* argument, const char* name);
+void onepass_argument_gradient_init(onepass_argument_gradient* gradient, const char* name);
+void onepass_backward_init(onepass_backward* backward);
+void onepass_kv_cache_init(onepass_kv_cache* cache);
 
 /* A row-major tensor. rank 0 to 4; the memory is read or written as the call
  * says. */
-void onepass_tensor_init(onepass_tensor *tensor, const void *data,
-                         onepass_dtype dtype, int32_t rank,
-                         const int64_t *shape);
+void onepass_tensor_init(onepass_tensor* tensor, const void* data, onepass_dtype dtype,
+                         int32_t rank, const int64_t* shape);
 
 /* q (b, s_q, h_q, d), k (b, s_kv, h_kv, d), v (b, s_kv, h_kv, d_v), o (b, s_q,
  * h_q, d_v). options and exec may be NULL. */
-onepass_code onepass_attention(const onepass_tensor *q, const onepass_tensor *k,
-                               const onepass_tensor *v, const onepass_tensor *o,
-                               const onepass_options *options,
-                               const onepass_exec *exec);
+onepass_code onepass_attention(const onepass_tensor* q, const onepass_tensor* k,
+                               const onepass_tensor* v, const onepass_tensor* o,
+                               const onepass_options* options, const onepass_exec* exec);
 
 /* What that call would do; no data pointer is read. */
-onepass_code onepass_plan(const onepass_tensor *q, const onepass_tensor *k,
-                          const onepass_tensor *v, const onepass_tensor *o,
-                          const onepass_options *options, int32_t threads,
-                          onepass_plan_info *info);
+onepass_code onepass_plan(const onepass_tensor* q, const onepass_tensor* k, const onepass_tensor* v,
+                          const onepass_tensor* o, const onepass_options* options, int32_t threads,
+                          onepass_plan_info* info);
 
 /* (o, lse) becomes the attention over both key sets: o (b, s, h, d_v), lse (b,
  * h, s). */
-onepass_code onepass_merge(const onepass_tensor *o, const onepass_tensor *lse,
-                           const onepass_tensor *o_other,
-                           const onepass_tensor *lse_other,
-                           const onepass_exec *exec);
+onepass_code onepass_merge(const onepass_tensor* o, const onepass_tensor* lse,
+                           const onepass_tensor* o_other, const onepass_tensor* lse_other,
+                           const onepass_exec* exec);
 
 /* Gradients of onepass_attention with the same options. */
-onepass_code onepass_attention_backward(const onepass_tensor *q,
-                                        const onepass_tensor *k,
-                                        const onepass_tensor *v,
-                                        const onepass_backward *backward,
-                                        const onepass_options *options,
-                                        const onepass_exec *exec);
+onepass_code onepass_attention_backward(const onepass_tensor* q, const onepass_tensor* k,
+                                        const onepass_tensor* v, const onepass_backward* backward,
+                                        const onepass_options* options, const onepass_exec* exec);
 
 /* Attention over a cache, after appending to it in place; an append beyond the
  * capacity is refused before anything is written. seqlens stays as it is. */
-onepass_code onepass_attention_kvcache(const onepass_tensor *q,
-                                       const onepass_kv_cache *cache,
-                                       const onepass_tensor *o,
-                                       const onepass_options *options,
-                                       const onepass_exec *exec);
+onepass_code onepass_attention_kvcache(const onepass_tensor* q, const onepass_kv_cache* cache,
+                                       const onepass_tensor* o, const onepass_options* options,
+                                       const onepass_exec* exec);
 
 /* The pairs that the options' dropout keeps, into mask (b, h_q, s_q, s_kv),
  * bool or uint8. */
-onepass_code onepass_dropout_mask(const onepass_tensor *mask,
-                                  const onepass_options *options);
+onepass_code onepass_dropout_mask(const onepass_tensor* mask, const onepass_options* options);
 
 /* Of the last call that failed in this thread; "" before any has. Valid until
  * the next failure. */
-const char *onepass_last_error(void);
+const char* onepass_last_error(void);
 
 /* "0.1.0" */
-const char *onepass_version(void);
+const char* onepass_version(void);
 
 #ifdef __cplusplus
 }
