@@ -289,6 +289,22 @@ TEST(KvCache, ASequenceDoesNotDependOnTheRoomOfOthers) {
   for (std::int64_t i = 0; i < c.h_q * c.d_v; ++i) EXPECT_EQ(call.o.get(i), wide.get(i));
 }
 
+TEST(KvCache, SizesOfZero) {
+  for (const CacheCase& c :
+       {CacheCase{.lens = {}, .s_new = 1}, CacheCase{.lens = {3, 0}, .s_new = 1, .s_q = 0},
+        CacheCase{.lens = {3, 0}, .s_q = 2, .page_size = 16},
+        CacheCase{.lens = {0, 0}, .capacity = 0, .shuffled = false},
+        CacheCase{.lens = {2}, .s_new = 1, .h_q = 0, .h_kv = 0},
+        CacheCase{.lens = {2}, .s_new = 1, .d_v = 0}}) {
+    CacheCall call(c);
+    call.run(2);
+    EXPECT_LE(call.error().o, 1e-5);
+    EXPECT_LE(call.error().lse, 1e-5);
+    EXPECT_EQ(call.touched_slots(), 0);
+    EXPECT_EQ(call.append_error(), 0.0);
+  }
+}
+
 struct BadCache {
   const char* begins;
   std::function<void(CacheCall&)> spoil;
