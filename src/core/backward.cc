@@ -1,5 +1,7 @@
 #include "core/backward.h"
 
+#include <algorithm>
+#include <set>
 #include <string>
 
 #include "core/check.h"
@@ -22,6 +24,7 @@ Status check_like(const Like& t, std::initializer_list<DType> dtypes) {
   if (Status s = check::tensor(t.argument, t.view, t.model.rank, dims); !s.ok()) return s;
   if (Status s = check::dtype(t.argument, t.view, dtypes, "convert it"); !s.ok()) return s;
   const auto& shape = t.model.shape;
+  if (t.model.rank == 0) return {};
   return t.model.rank == 1   ? check::shape(t.argument, t.view, {shape[0]}, dims)
          : t.model.rank == 2 ? check::shape(t.argument, t.view, {shape[0], shape[1]}, dims)
          : t.model.rank == 3
@@ -62,6 +65,71 @@ Status check_gradients(const Problem& p, const Backward& backward, const TensorV
   return {};
 }
 
+// Checks dargs[i] against the argument of its name.
+Status check_dargs(const Problem& p, const std::vector<ArgumentGradient>& dargs) {
+  std::set<std::string_view> seen;
+  for (const ArgumentGradient& one : dargs) {
+    const std::string argument = "gradient of " + one.name;
+    const TensorView* array = nullptr;
+    for (const Argument& candidate : p.args) {
+      if (candidate.name == one.name) array = std::get_if<TensorView>(&candidate.value);
+    }
+    if (array == nullptr || !is_float(array->dtype)) {
+      return Status::invalid("dargs: '" + one.name +
+                             "' is no float array; float arrays among args are allowed; check the "
+                             "spelling or drop it");
+    }
+    if (!seen.insert(one.name).second) {
+      return Status::invalid("dargs: '" + one.name +
+                             "' is given twice; each name once is allowed; drop one");
+    }
+    const DType sums = p.dtype == DType::float64 ? DType::float64 : DType::float32;
+    const Like output{argument.c_str(), one.gradient, one.name.c_str(), *array};
+    if (Status s = check_like(output, {sums}); !s.ok()) return s;
+    if (Status s = check::writable(argument, one.gradient); !s.ok()) return s;
+  }
+  return {};
+}
+
+// Whether a dim's index is one of these names.
+bool indexed_by(const lang::ArrayDerivative& read, const TensorView& array,
+                std::initializer_list<lang::Name> names) {
+  for (std::size_t dim = 0; dim < read.index.size(); ++dim) {
+    if (array.shape[dim] == 1) continue;
+    const lang::Node& top = read.index[dim].top();
+    if (top.op != lang::Op::name) continue;
+    if (std::find(names.begin(), names.end(), top.name) != names.end()) return true;
+  }
+  return false;
+}
+
+void add_terms(Problem& p) {
+  if (p.dargs.empty() || !p.has_score) return;
+  using lang::Name;
+  for (lang::ArrayDerivative& read : lang::derivative_arrays(p.score)) {
+    const lang::Array& array = p.score.arrays[static_cast<std::size_t>(read.array)];
+    const auto asked =
+        std::find_if(p.dargs.begin(), p.dargs.end(),
+                     [&](const ArgumentGradient& one) { return one.name == array.name; });
+    if (asked == p.dargs.end()) continue;
+    const bool own_sequence = p.b == 1 || indexed_by(read, array.view, {Name::b});
+    const bool own_head = p.h_kv == 1 || indexed_by(read, array.view, {Name::h, Name::h_kv});
+    p.terms.push_back(
+        {.darg = asked - p.dargs.begin(),
+         .factor = std::move(read.factor),
+         .place = std::move(read.place),
+         .own_head = own_sequence && own_head,
+         .own_key = indexed_by(read, array.view, {Name::col, Name::k, Name::token_k})});
+  }
+  // What one read owns another read of the same array may touch elsewhere.
+  for (ArrayTerm& one : p.terms) {
+    const auto same = [&](const ArrayTerm& other) { return other.darg == one.darg; };
+    if (std::count_if(p.terms.begin(), p.terms.end(), same) > 1) {
+      one.own_head = one.own_key = false;
+    }
+  }
+}
+
 }  // namespace
 
 Result<Problem> validate_backward(const TensorView& q, const TensorView& k, const TensorView& v,
@@ -73,11 +141,8 @@ Result<Problem> validate_backward(const TensorView& q, const TensorView& k, cons
   Problem& p = shared.value();
   if (Status s = check_inputs(p, backward); !s.ok()) return s;
   if (Status s = check_gradients(p, backward, q, k, v); !s.ok()) return s;
-  if (!backward.dargs.empty()) {
-    return Status{Code::not_supported,
-                  "dargs: " + std::to_string(backward.dargs.size()) +
-                      " given; gradients of score arrays are not computed here; leave them out"};
-  }
+  if (Status s = check_dargs(p, backward.dargs); !s.ok()) return s;
+  p.dargs = backward.dargs;
   const auto placed = [](const TensorView& view, const TensorView& packed_by) {
     return view.given() && packed_by.given() ? shared_by_sequences(view) : view;
   };
@@ -85,6 +150,7 @@ Result<Problem> validate_backward(const TensorView& q, const TensorView& k, cons
   p.dq = placed(backward.dq, p.cu_seqlens_q), p.dk = placed(backward.dk, p.cu_seqlens_k);
   p.dv = placed(backward.dv, p.cu_seqlens_k), p.dsink = backward.dsink;
   if (p.has_score) p.slope = lang::derivative_logit(p.score);
+  add_terms(p);
   return p;
 }
 

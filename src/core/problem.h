@@ -45,6 +45,15 @@ struct CacheUse {
   bool interleaved = false;
 };
 
+/// One place where the score reads an array whose gradient is asked for.
+struct ArrayTerm {
+  std::int64_t darg = 0;  // in Problem::dargs
+  lang::Program factor;   // d score / d (element read)
+  lang::Program place;    // row-major number of the element, as a float; -1 = outside
+  bool own_head = false;  // no element is read by two (sequence, key/value head)
+  bool own_key = false;   // no element is read by two keys of a head
+};
+
 enum class Pass : std::uint8_t { forward, backward };
 
 struct Problem {
@@ -67,6 +76,7 @@ struct Problem {
   TensorView dout, dlse;         // shaped as o and lse; dlse may be not given
   TensorView dq, dk, dv, dsink;  // shaped as q, k, v and sink
   std::vector<ArgumentGradient> dargs;
+  std::vector<ArrayTerm> terms;  // of the score, for dargs
   double scale = 1.0;
   lang::Program mask;
   lang::Program score;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/array_sums.h"
 #include "cpu/forward.h"
 
 namespace onepass::cpu {
@@ -17,9 +18,12 @@ struct BackwardScratch {
   std::int64_t dk = 0, dv = 0;              // reals [tile_keys + 5][d_stride], [..][dv_stride]
   std::int64_t p = 0, ds = 0;               // reals [tile_rows][p_stride]
   std::int64_t slope = 0;                   // reals [group_rows][tile_keys]
+  std::int64_t score_ds = 0;                // reals [group_rows][tile_keys]: dS before the slope
+  std::int64_t factors = 0;                 // reals [terms][group_rows][tile_keys]
   std::int64_t left_out = 0;                // flags [tile_rows][p_stride]
   std::int64_t mask_code = 0, score_code = 0, slope_code = 0;  // evaluators
-  std::int64_t bytes = 0;                                      // of one thread
+  std::int64_t term_code = 0, term_code_bytes = 0;  // two evaluators of each term: so many bytes
+  std::int64_t bytes = 0;                           // of one thread
 };
 
 struct BackwardSizes {
@@ -28,11 +32,12 @@ struct BackwardSizes {
   std::int64_t d_stride = 0, dv_stride = 0;  // rounded up to whole vectors
   std::int64_t p_stride = 0;                 // tile_keys and some
   BackwardScratch scratch;
+  Chains chains;
   // Workspace, offsets in bytes. Of each query tile of the wave: reals lse, delta [tile_rows]; for
   // each key range dq [tile_rows][d_stride] and a byte, 1 = it has added to dq. Of all query tiles:
-  // the share in dsink, double.
+  // the share in dsink, double. The chains' copies of array gradients.
   std::int64_t lse_offset = 0, delta_offset = 0, dq_offset = 0, touched_offset = 0;
-  std::int64_t dsink_offset = 0, scratch_offset = 0, workspace_bytes = 0;
+  std::int64_t dsink_offset = 0, arrays_offset = 0, scratch_offset = 0, workspace_bytes = 0;
 };
 
 struct BackwardCall {
@@ -43,7 +48,9 @@ struct BackwardCall {
   Strided dq, dk, dv;  // data null = not asked for
   bool dsink = false;
   const lang::Program* slope = nullptr;  // d score / d logit
-  double logit_factor = 1.0;             // product of q and k to logit
+  const ArrayTerm* terms = nullptr;      // where the score reads arrays whose gradient is asked for
+  std::int64_t term_count = 0;
+  double logit_factor = 1.0;  // product of q and k to logit
   double dq_factor = 1.0, dk_factor = 1.0;
   double kept_factor = 1.0;  // 1 / (1 - p) of dropout
   BackwardSizes sizes;

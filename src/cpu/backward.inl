@@ -3,6 +3,8 @@
 #include "cpu/columns.inl"
 #include "cpu/product.inl"
 
+#include "cpu/gradient_arrays.inl"
+
 #include "cpu/gradient_step.inl"
 #include "cpu/gradient_tile.inl"
 

@@ -36,6 +36,8 @@ BackwardCall backward_call(const Problem& p, const Form& form, const Plan& plan,
   call.dq = asked(p.dq), call.dk = asked(p.dk), call.dv = asked(p.dv);
   call.dsink = p.dsink.given();
   call.slope = p.has_score ? &p.slope : nullptr;
+  call.terms = p.terms.data();
+  call.term_count = static_cast<std::int64_t>(p.terms.size());
   split_scale(p, call);
   if (p.dropout.p > 0.0) call.kept_factor = 1.0 / (1.0 - p.dropout.p);
   return call;
@@ -81,6 +83,21 @@ void clear_unused(const Problem& p, const Strided& gradient, std::int64_t width)
   }
 }
 
+/// The items of a chain in order: heads, then key ranges.
+void run_chain(const BackwardCall& call, const BackwardKernels& kernels, std::int64_t chain,
+               int thread) {
+  const Wave& wave = call.forward.wave;
+  const Chains& chains = call.sizes.chains;
+  const std::int64_t ranges = call.sizes.ranges;
+  for (std::int64_t slot = 0; slot < wave.heads; ++slot) {
+    if ((wave.first_head + slot) % chains.heads != chain / chains.ranges) continue;
+    for (std::int64_t range = 0; range < ranges; ++range) {
+      if (chains.ranges > 1 && range != chain % chains.ranges) continue;
+      kernels.keys(call, slot * ranges + range, thread);
+    }
+  }
+}
+
 template <Isa isa>
 std::string refuse(const Problem& p, const Capabilities& capabilities) {
   return refuse_isa(p, capabilities, isa);
@@ -106,15 +123,23 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
                  [&](std::int64_t item, int thread) { kernel(call, item, thread); });
   };
   list_sequences(forward);
+  if (!p.dargs.empty()) clear_array_sums(call, plan.threads);
   while (next_wave(forward, plan.threads)) {
     if (forward.mask || forward.score) {
       parallel_for(plan.threads, wave.heads * forward.sizes.scopes_per_head,
                    [&](std::int64_t item, int) { prepare_scope(forward, item); });
     }
     loop(wave.row_tiles, kernels.delta);
-    loop(wave.heads * call.sizes.ranges, kernels.keys);
+    if (p.dargs.empty()) {
+      loop(wave.heads * call.sizes.ranges, kernels.keys);
+    } else {
+      parallel_for(plan.threads, call.sizes.chains.count(), [&](std::int64_t chain, int thread) {
+        run_chain(call, kernels, chain, thread);
+      });
+    }
     if (call.dq.data) loop(wave.row_tiles, kernels.queries);
   }
+  if (!p.dargs.empty()) finish_array_sums(call, plan.threads);
   if (call.dsink) sum_dsink(p, call);
   clear_unused(p, call.dk, p.d);
   clear_unused(p, call.dv, p.d_v);

@@ -59,11 +59,20 @@ BackwardScratch scratch_map(const Problem& p, const BackwardSizes& sizes, const 
   map.p = reals(rows * sizes.p_stride);
   map.ds = reals(rows * sizes.p_stride);
   map.slope = reals(p.has_score ? group_rows * keys : 0);
+  const auto terms = static_cast<std::int64_t>(p.terms.size());
+  map.score_ds = reals(terms > 0 ? group_rows * keys : 0);
+  map.factors = reals(terms * group_rows * keys);
   const bool may_leave_out = p.has_mask || p.has_score || p.dropout.p > 0.0;
   map.left_out = places.take(may_leave_out ? rows * sizes.p_stride : 0);
   map.mask_code = code(p.has_mask, p.mask);
   map.score_code = code(p.has_score, p.score);
   map.slope_code = code(p.has_score, p.slope);
+  for (const ArrayTerm& term : p.terms) {
+    map.term_code_bytes =
+        std::max({map.term_code_bytes, round_up(lang::evaluator_scratch_bytes(term.factor), 64),
+                  round_up(lang::evaluator_scratch_bytes(term.place), 64)});
+  }
+  map.term_code = places.take(2 * terms * map.term_code_bytes);
   map.bytes = places.bytes();
   return map;
 }
@@ -135,6 +144,8 @@ BackwardSizes backward_sizes(const Problem& p, const Form& form, const Plan& pla
   sizes.delta_offset = places.take(tiles * row_bytes);
   sizes.dq_offset = places.take(tiles * dq_bytes);
   sizes.touched_offset = places.take(tiles * sizes.ranges);
+  sizes.chains = chains_of(p, sizes.ranges);
+  sizes.arrays_offset = places.take(array_sums_bytes(p, sizes.chains));
   const bool dsink = p.dsink.given();
   sizes.dsink_offset = places.take(
       dsink ? all_row_tiles(p, sizes.tile_rows) * static_cast<std::int64_t>(sizeof(double)) : 0);

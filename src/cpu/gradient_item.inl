@@ -1,34 +1,69 @@
 // A work item: one range of keys, tile by tile, each with what the call's expressions need.
 
+/// The call's expressions for one head, as far as they are made.
+template <class F>
+struct Expressions {
+  const ScopeRecord* record = nullptr;
+  const lang::Classifier* classifier = nullptr;
+  Evaluator<float>* mask = nullptr;
+  Evaluator<typename F::real>*score = nullptr, *slope = nullptr;
+  ArrayReader<F>* readers = nullptr;
+};
+
+/// Makes a reader for each term from `term` on, one frame each, then adds the head.
+template <class F>
+void add_read_head(KeyTile<F>& tile, std::int64_t member, const BackwardCall& call,
+                   Expressions<F> has, std::int64_t term, std::byte* scratch) {
+  if (term == call.term_count) {
+    return tile.add_head(member, has.classifier, has.mask, has.score, has.slope, has.readers);
+  }
+  const ArrayTerm& terms = call.terms[term];
+  const BackwardScratch& map = call.sizes.scratch;
+  const lang::Scope scope = call.forward.problem->scope(tile.b(), tile.head(member));
+  std::byte* code = scratch + map.term_code + 2 * term * map.term_code_bytes;
+  auto* factors = reinterpret_cast<typename F::real*>(scratch + map.factors) +
+                  term * group_rows * call.sizes.tile_keys;
+  ArrayReader<F> reader{
+      .factor = Evaluator<typename F::real>(terms.factor, scope, has.record->score_int32, code),
+      .place = Evaluator<double>(terms.place, scope, false, code + map.term_code_bytes),
+      .one_place = !varies_with_key(terms.place),
+      .factors = factors,
+      .sum = array_sum(call, terms.darg, tile.key_value_head(), tile.range()),
+      .next = has.readers};
+  has.readers = &reader;
+  add_read_head<F>(tile, member, call, has, term + 1, scratch);
+}
+
 template <class F>
 void add_scored_head(KeyTile<F>& tile, std::int64_t member, const BackwardCall& call,
-                     const ScopeRecord* record, const lang::Classifier* classifier,
-                     Evaluator<float>* mask, std::byte* scratch) {
-  if (!call.forward.score) return tile.add_head(member, classifier, mask, nullptr, nullptr);
+                     Expressions<F> has, std::byte* scratch) {
+  if (!call.forward.score) {
+    return tile.add_head(member, has.classifier, has.mask, nullptr, nullptr, nullptr);
+  }
   const lang::Scope scope = call.forward.problem->scope(tile.b(), tile.head(member));
   const BackwardScratch& map = call.sizes.scratch;
-  Evaluator<typename F::real> score(*call.forward.score, scope, record->score_int32,
-                                    scratch + map.score_code);
-  Evaluator<typename F::real> slope(*call.slope, scope, record->score_int32,
-                                    scratch + map.slope_code);
-  tile.add_head(member, classifier, mask, &score, &slope);
+  const bool int32 = has.record->score_int32;
+  Evaluator<typename F::real> score(*call.forward.score, scope, int32, scratch + map.score_code);
+  Evaluator<typename F::real> slope(*call.slope, scope, int32, scratch + map.slope_code);
+  has.score = &score, has.slope = &slope;
+  add_read_head<F>(tile, member, call, has, 0, scratch);
 }
 
 template <class F>
 void add_head(KeyTile<F>& tile, std::int64_t member, const BackwardCall& call, std::byte* scratch) {
   const ForwardCall& forward = call.forward;
   if (!forward.mask && !forward.score) {
-    return tile.add_head(member, nullptr, nullptr, nullptr, nullptr);
+    return tile.add_head(member, nullptr, nullptr, nullptr, nullptr, nullptr);
   }
-  const ScopeRecord* record = scope_record(forward, tile.b(), tile.head(member));
-  if (!forward.mask) {
-    return add_scored_head<F>(tile, member, call, record, nullptr, nullptr, scratch);
-  }
+  Expressions<F> has;
+  has.record = scope_record(forward, tile.b(), tile.head(member));
+  if (!forward.mask) return add_scored_head<F>(tile, member, call, has, scratch);
   const lang::Scope scope = forward.problem->scope(tile.b(), tile.head(member));
-  const lang::Classifier classifier(*forward.mask, scope, record->summaries);
-  Evaluator<float> mask(*forward.mask, scope, record->mask_int32,
+  const lang::Classifier classifier(*forward.mask, scope, has.record->summaries);
+  Evaluator<float> mask(*forward.mask, scope, has.record->mask_int32,
                         scratch + call.sizes.scratch.mask_code);
-  add_scored_head<F>(tile, member, call, record, &classifier, &mask, scratch);
+  has.classifier = &classifier, has.mask = &mask;
+  add_scored_head<F>(tile, member, call, has, scratch);
 }
 
 template <class F>

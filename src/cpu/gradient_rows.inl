@@ -1,16 +1,22 @@
 // What is done row by row: delta before the products, dq after them.
 
-/// sum of o dout over a row; where o is 0, dout has no say (it may be NaN where a row saw no key).
+/// sum of o dout over a row, in float64: its error would be in every dS of the row alike, and not
+/// average out of sums over keys. Where o is 0, dout has no say (it may be NaN where a row saw no
+/// key).
 template <class F>
-typename F::real row_delta(const typename F::real* o, const typename F::real* dout,
-                           std::int64_t columns) {
-  typename F::vec sum{};
-  for (std::int64_t i = 0; i < columns; i += F::lanes) {
-    const typename F::vec x = F::load(o + i);
-    const auto zero = x == typename F::vec{};
-    sum += zero ? typename F::vec{} : x * F::load(dout + i);
+double row_delta(const typename F::real* o, const typename F::real* dout, std::int64_t columns) {
+  constexpr int lanes = F::lanes;
+  double sums[lanes] = {};
+  for (std::int64_t i = 0; i < columns; i += lanes) {
+#pragma GCC unroll 16
+    for (int lane = 0; lane < lanes; ++lane) {
+      const double product = double(o[i + lane]) * double(dout[i + lane]);
+      sums[lane] += o[i + lane] == 0 ? 0.0 : product;
+    }
   }
-  return F::reduce_add(sum);
+  double sum = 0.0;
+  for (int lane = 0; lane < lanes; ++lane) sum += sums[lane];
+  return sum;
 }
 
 /// delta = sum(dout o) - dlse of a chunk of rows, their lse (+inf where a row saw no key: then
@@ -45,11 +51,11 @@ void delta_item(const BackwardCall& call, std::int64_t item, int thread) {
                 sizes.dv_stride);
     unit_row<F>(address(call.dout, b, row, h), call.dout.dtype, call.dout.d, forward.d_v, 1.0, dout,
                 sizes.dv_stride);
-    real sum = row_delta<F>(o, dout, sizes.dv_stride);
+    double sum = row_delta<F>(o, dout, sizes.dv_stride);
     if (call.dlse.data) sum -= number(address(call.dlse, b, row, h));
     const real normaliser = number(address(forward.lse, b, row, h));
     const bool empty = normaliser == -F::infinity;
-    delta[r] = sum;
+    delta[r] = real(sum);
     lse[r] = empty ? F::infinity : normaliser;
     if (call.dsink && !empty) {
       const double sink = number(address(forward.sink, 0, 0, h));

@@ -26,6 +26,7 @@ class GradientStep {
  private:
   real* p_row(int r) const { return tile_.p_ + (first_ + r) * call_.sizes.p_stride; }
   real* ds_row(int r) const { return tile_.ds_ + (first_ + r) * call_.sizes.p_stride; }
+  real* score_ds_row(int r) const { return tile_.score_ds_rows_ + r * call_.sizes.tile_keys; }
   real* slope_row(int r) const { return tile_.slope_rows_ + r * call_.sizes.tile_keys; }
 
   void find_columns();
@@ -36,6 +37,7 @@ class GradientStep {
   void note_left_out(int r, const std::uint8_t* keep);
   void clear_rest();
   void add_to_dq();
+  void add_to_arrays();
 
   KeyTile<F>& tile_;
   const BackwardCall& call_;
@@ -54,6 +56,7 @@ Run GradientStep<F>::run() {
     if (tile_.score_) apply_score();
     hide();
     for (int r = 0; r < group_rows; ++r) weigh(r);
+    if (tile_.readers_) add_to_arrays();
   }
   clear_rest();
   if (columns_.any() && tile_.dq_) add_to_dq();
@@ -114,6 +117,10 @@ void GradientStep<F>::apply_score() {
       for (int j = 0; j < stop - from; j += lanes) F::store(s + j, F::load(s + j) * factor);
       const std::int64_t row = tile_.row_begin_ + first_ + r;
       tile_.slope_->value_row(row, from, count, s, slope_row(r) + from);
+      for (ArrayReader<F>* reader = tile_.readers_; reader; reader = reader->next) {
+        reader->factor.value_row(row, from, count, s,
+                                 reader->factors + r * call_.sizes.tile_keys + from);
+      }
       tile_.score_->score_row(row, from, count, s);
     }
     kg = after;
@@ -165,9 +172,14 @@ void GradientStep<F>::weigh(int r) {
       gradient = is_kept ? gradient * kept_factor : vec{};
     }
     vec ds = p * (gradient - delta);
-    if (tile_.score_) ds *= F::load(slope_row(r) + j);
+    ds = hidden ? vec{} : ds;
+    if (tile_.readers_) F::store(score_ds_row(r) + j, ds);
+    if (tile_.score_) {
+      const auto nothing = ds == vec{};
+      ds = nothing ? vec{} : ds * F::load(slope_row(r) + j);
+    }
     F::store(s + j, kept);
-    F::store(dp + j, hidden ? vec{} : ds);
+    F::store(dp + j, ds);
   }
 }
 
@@ -208,4 +220,15 @@ void GradientStep<F>::add_to_dq() {
   const LeftOut hidden{tile_.left_out_ + first_ * sizes.p_stride + columns_.begin, sizes.p_stride,
                        1, 1};
   add_isolated<F>(ds, hidden, k, steps, dq, sizes.d_stride);
+}
+
+template <class F>
+void GradientStep<F>::add_to_arrays() {
+  const int stop = stop_ < tile_.keys_ ? stop_ : tile_.keys_;
+  for (ArrayReader<F>* reader = tile_.readers_; reader; reader = reader->next) {
+    for (int r = 0; r < count_; ++r) {
+      reader->add_row(tile_.row_begin_ + first_ + r, from_, stop - from_, score_ds_row(r) + from_,
+                      reader->factors + r * call_.sizes.tile_keys + from_);
+    }
+  }
 }

@@ -46,7 +46,10 @@ class KeyTile {
   void load_keys(std::int64_t key_begin, int keys);
   /// Every query of one head of the group.
   void add_head(std::int64_t member, const lang::Classifier* classifier, Evaluator<float>* mask,
-                Evaluator<real>* score, Evaluator<real>* slope);
+                Evaluator<real>* score, Evaluator<real>* slope, ArrayReader<F>* readers);
+  /// Key range and head at hand, for array_sum.
+  std::int64_t range() const { return range_; }
+  std::int64_t key_value_head() const { return b_ * call_.forward.h_kv + h_kv_; }
   /// dk and dv of the tile.
   void store_gradients();
 
@@ -81,8 +84,10 @@ class KeyTile {
   const lang::Classifier* classifier_ = nullptr;
   Evaluator<float>* mask_ = nullptr;
   Evaluator<real>*score_ = nullptr, *slope_ = nullptr;
+  ArrayReader<F>* readers_ = nullptr;
   // In the thread's scratch, as BackwardScratch says.
-  real *q_, *dout_, *k_, *k_panels_, *v_panels_, *dk_, *dv_, *p_, *ds_, *slope_rows_;
+  real *q_, *dout_, *k_, *k_panels_, *v_panels_, *dk_, *dv_, *p_, *ds_, *slope_rows_,
+      *score_ds_rows_;
   std::uint8_t* left_out_;
   // In the workspace, at the query tile's first row.
   const real *lse_ = nullptr, *delta_ = nullptr;
@@ -103,7 +108,7 @@ KeyTile<F>::KeyTile(const BackwardCall& call, std::int64_t slot, std::int64_t ra
   q_ = reals(map.q), dout_ = reals(map.dout), k_ = reals(map.k);
   k_panels_ = reals(map.k_panels), v_panels_ = reals(map.v_panels);
   dk_ = reals(map.dk), dv_ = reals(map.dv), p_ = reals(map.p), ds_ = reals(map.ds);
-  slope_rows_ = reals(map.slope);
+  slope_rows_ = reals(map.slope), score_ds_rows_ = reals(map.score_ds);
   left_out_ = reinterpret_cast<std::uint8_t*>(scratch + map.left_out);
 }
 
@@ -138,14 +143,16 @@ void KeyTile<F>::load_keys(std::int64_t key_begin, int keys) {
 
 template <class F>
 void KeyTile<F>::add_head(std::int64_t member, const lang::Classifier* classifier,
-                          Evaluator<float>* mask, Evaluator<real>* score, Evaluator<real>* slope) {
+                          Evaluator<float>* mask, Evaluator<real>* score, Evaluator<real>* slope,
+                          ArrayReader<F>* readers) {
   choose_head(member);
   classifier_ = classifier;
-  mask_ = mask, score_ = score, slope_ = slope;
+  mask_ = mask, score_ = score, slope_ = slope, readers_ = readers;
   bounded_ = classifier && classifier->bounds(&bounds_);
   if (mask && !bounded_) mask->begin_keys(key_begin_, keys_);
   if (score) score->begin_keys(key_begin_, keys_);
   if (slope) slope->begin_keys(key_begin_, keys_);
+  for (; readers; readers = readers->next) readers->begin_keys(key_begin_, keys_);
   walk_rows(classifier, at().s_q, key_begin_, key_begin_ + keys_, call_.sizes.tile_rows, this,
             visit);
 }

@@ -34,6 +34,30 @@ class Differentiator {
   }
 
   std::int32_t zero() { return builder_.constant(0.0); }
+
+  /// Where a load lies in its array: its row-major number as a float, or -1 outside.
+  std::int32_t place(const Node& load, const TensorView& array) {
+    std::int32_t number = builder_.constant(std::int64_t{0});
+    std::int32_t inside = none;
+    std::int64_t stride = 1;
+    for (auto dim = static_cast<std::size_t>(array.rank); dim-- > 0;) {
+      const std::int64_t size = array.shape[dim];
+      if (size == 1) continue;  // any index reads its only element
+      const std::int32_t index = load.operand[dim];
+      const std::int32_t low =
+          builder_.binary(Op::less_equal, builder_.constant(std::int64_t{0}), index);
+      const std::int32_t high = builder_.binary(Op::less, index, builder_.constant(size));
+      inside = both(both(inside, low), high);
+      number = builder_.binary(Op::add, number,
+                               builder_.binary(Op::multiply, index, builder_.constant(stride)));
+      stride *= size;
+    }
+    if (inside != none) {
+      number = builder_.select(inside, number, builder_.constant(std::int64_t{-1}));
+    }
+    return builder_.as_real(number);
+  }
+
   Program finish(std::int32_t root) const {
     Program out = builder_.finish(root);
     out.text = to_text(out);
@@ -203,6 +227,8 @@ std::vector<ArrayDerivative> derivative_arrays(const Program& score) {
     for (std::size_t dim = 0; dim < node.operands; ++dim) {
       one.index.push_back(differentiator.finish(node.operand[dim]));
     }
+    const TensorView& array = score.arrays[static_cast<std::size_t>(node.slot)].view;
+    one.place = differentiator.finish(differentiator.place(node, array));
     out.push_back(std::move(one));
   }
   return out;

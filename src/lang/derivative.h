@@ -16,6 +16,7 @@ struct ArrayDerivative {
   std::int32_t array = -1;     // index in Program::arrays
   Program factor;              // d score / d (this load)
   std::vector<Program> index;  // one integer program per dim of the load
+  Program place;               // row-major number of the element read, as a float; -1 = outside
 };
 std::vector<ArrayDerivative> derivative_arrays(const Program& score);
 

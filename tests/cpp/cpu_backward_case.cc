@@ -51,10 +51,17 @@ void fill(Buffer& buffer, unsigned seed) {
   }
 }
 
-double relative_error(const Buffer& got, const std::vector<double>& want) {
+std::vector<double> numbers(const Buffer& buffer) {
+  std::vector<double> all;
+  const auto count = static_cast<std::int64_t>(buffer.bytes().size()) / size_bytes(buffer.dtype());
+  for (std::int64_t i = 0; i < count; ++i) all.push_back(buffer.get(i));
+  return all;
+}
+
+double relative_error(const std::vector<double>& got, const std::vector<double>& want) {
   double largest = 0.0, worst = 0.0;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    const double value = got.get(static_cast<std::int64_t>(i));
+    const double value = got[i];
     if (std::isnan(value) && std::isnan(want[i])) continue;
     const double error = std::abs(value - want[i]);
     if (!(error <= worst)) worst = std::isnan(error) ? HUGE_VAL : error;
@@ -67,6 +74,13 @@ double relative_error(const Buffer& got, const std::vector<double>& want) {
 
 reference::Tensor reference_tensor(const Buffer& buffer, const TensorView& view) {
   reference::Tensor tensor;
+  if (view.rank == 3) {
+    TensorView whole = view;
+    whole.rank = 4;
+    whole.shape = {1, view.shape[0], view.shape[1], view.shape[2]};
+    whole.strides = {0, view.strides[0], view.strides[1], view.strides[2]};
+    return reference_tensor(buffer, whole);
+  }
   for (std::size_t i = 0; i < 4; ++i) tensor.shape[i] = view.shape[i];
   const auto* base = static_cast<const std::byte*>(view.data);
   const std::int64_t offset =
@@ -94,6 +108,12 @@ reference::Options reference_options(const Call& call) {
   options.top_left = from.align == Align::top_left;
   const Dropout& dropout = from.dropout;
   options.dropout = {dropout.p, dropout.seed, dropout.offset, dropout.row0, dropout.col0};
+  const auto integers = [](const TensorView& view) {
+    return view.given() ? reference_array(view).integers : std::vector<std::int64_t>{};
+  };
+  options.cu_seqlens_q = integers(from.cu_seqlens_q);
+  options.cu_seqlens_k = integers(from.cu_seqlens_k);
+  options.seqused_k = integers(from.seqused_k);
   for (std::int64_t h = 0; call.c.with_sink && h < call.c.h_q; ++h) {
     options.sink.push_back(call.sink.get(h));
   }
@@ -139,11 +159,41 @@ BackwardRun::BackwardRun(const BackwardCase& c, unsigned seed)
   backward.dk = like(dk, call.k_view);
   backward.dv = like(dv, call.v_view);
   if (c.forward.with_sink) backward.dsink = like(dsink, call.sink_view);
+  for (const Argument& argument : c.forward.options.args) {
+    const auto* array = std::get_if<TensorView>(&argument.value);
+    if (array == nullptr || !is_float(array->dtype)) continue;
+    dargs.emplace_back(call.lse.dtype(), array->elements());
+    backward.dargs.push_back({argument.name, like(dargs.back(), *array)});
+  }
+}
+
+void pack(BackwardRun& run, std::vector<std::int32_t>& cu_seqlens_q,
+          std::vector<std::int32_t>& cu_seqlens_k) {
+  const auto packed = [](TensorView& view) {
+    if (!view.given()) return;
+    --view.rank;
+    for (std::size_t dim = 0; dim < 3; ++dim) {
+      view.shape[dim] = view.shape[dim + 1], view.strides[dim] = view.strides[dim + 1];
+    }
+  };
+  Backward& b = run.backward;
+  for (TensorView* view :
+       {&run.call.q_view, &run.call.k_view, &run.call.v_view, &run.call.o_view, &run.call.lse_view,
+        &b.o, &b.lse, &b.dout, &b.dlse, &b.dq, &b.dk, &b.dv}) {
+    packed(*view);
+  }
+  const auto view = [](std::vector<std::int32_t>& offsets) {
+    return TensorView(offsets.data(), DType::int32, {static_cast<std::int64_t>(offsets.size())});
+  };
+  run.call.c.options.cu_seqlens_q = view(cu_seqlens_q);
+  run.call.c.options.cu_seqlens_k = view(cu_seqlens_k);
 }
 
 void BackwardRun::run(int threads) {
   call.run(threads);
-  for (Buffer* buffer : {&dq, &dk, &dv, &dsink}) {
+  std::vector<Buffer*> outputs = {&dq, &dk, &dv, &dsink};
+  for (Buffer& one : dargs) outputs.push_back(&one);
+  for (Buffer* buffer : outputs) {
     const auto count =
         static_cast<std::int64_t>(buffer->bytes().size()) / size_bytes(buffer->dtype());
     for (std::int64_t i = 0; i < count; ++i) buffer->set(i, std::nan(""));
@@ -154,27 +204,57 @@ void BackwardRun::run(int threads) {
                      {.threads = threads});
 }
 
-reference::Gradients BackwardRun::expected() const {
+namespace {
+
+reference::Gradients gradients_of(const BackwardRun& run, const reference::Format* format) {
   std::vector<double> through_lse;
-  for (std::int64_t i = 0; backward.dlse.given() && i < backward.dlse.elements(); ++i) {
-    through_lse.push_back(dlse.get(i));
+  for (std::int64_t i = 0; run.backward.dlse.given() && i < run.backward.dlse.elements(); ++i) {
+    through_lse.push_back(run.dlse.get(i));
   }
+  const Call& call = run.call;
   const reference::Tensor q = reference_tensor(call.q, call.q_view);
   const reference::Tensor k = reference_tensor(call.k, call.k_view);
   const reference::Tensor v = reference_tensor(call.v, call.v_view);
-  return reference::attention_backward(reference_tensor(dout, backward.dout), q, k, v,
-                                       reference_options(call), through_lse);
+  const reference::Tensor dout = reference_tensor(run.dout, run.backward.dout);
+  const reference::Options options = reference_options(call);
+  return format ? reference::plain_backward(*format, dout, q, k, v, options, through_lse)
+                : reference::attention_backward(dout, q, k, v, options, through_lse);
 }
 
-double Errors::largest() const { return std::max({dq, dk, dv, dsink}); }
+}  // namespace
+
+reference::Gradients BackwardRun::expected() const { return gradients_of(*this, nullptr); }
+
+reference::Gradients BackwardRun::plain() const {
+  const reference::Format format = call.c.dtype == DType::float64    ? reference::Format::float64
+                                   : call.c.dtype == DType::float32  ? reference::Format::float32
+                                   : call.c.dtype == DType::bfloat16 ? reference::Format::bfloat16
+                                                                     : reference::Format::float16;
+  return gradients_of(*this, &format);
+}
+
+double Errors::largest() const { return std::max({dq, dk, dv, dsink, dargs}); }
 
 Errors errors_of(const BackwardRun& run, const reference::Gradients& want) {
   Errors errors;
-  errors.dq = relative_error(run.dq, want.dq.data);
-  errors.dk = relative_error(run.dk, want.dk.data);
-  errors.dv = relative_error(run.dv, want.dv.data);
-  if (run.backward.dsink.given()) errors.dsink = relative_error(run.dsink, want.dsink);
+  errors.dq = relative_error(numbers(run.dq), want.dq.data);
+  errors.dk = relative_error(numbers(run.dk), want.dk.data);
+  errors.dv = relative_error(numbers(run.dv), want.dv.data);
+  if (run.backward.dsink.given()) errors.dsink = relative_error(numbers(run.dsink), want.dsink);
+  for (std::size_t i = 0; i < run.dargs.size(); ++i) {
+    const std::vector<double>& exact = want.darguments.at(run.backward.dargs[i].name);
+    errors.dargs = std::max(errors.dargs, relative_error(numbers(run.dargs[i]), exact));
+  }
   return errors;
+}
+
+double plain_dargs_error(const BackwardRun& run, const reference::Gradients& want) {
+  if (run.dargs.empty()) return 0.0;
+  double worst = 0.0;
+  for (const auto& [name, values] : run.plain().darguments) {
+    worst = std::max(worst, relative_error(values, want.darguments.at(name)));
+  }
+  return worst;
 }
 
 }  // namespace onepass::cpu_test

@@ -21,21 +21,30 @@ struct BackwardRun {
   explicit BackwardRun(const BackwardCase& c, unsigned seed = 1);
   void run(int threads = 1);
   reference::Gradients expected() const;
+  /// By a plain unfused computation in the inputs' dtype.
+  reference::Gradients plain() const;
 
   Call call;
   Buffer dout, dlse, dq, dk, dv, dsink;
-  Backward backward;  // its views point at the buffers; a test may change them
+  std::vector<Buffer> dargs;  // of every float array among the arguments
+  Backward backward;          // its views point at the buffers; a test may change them
 };
+
+/// Makes b = 1 into packed sequences of these lengths.
+void pack(BackwardRun& run, std::vector<std::int32_t>& cu_seqlens_q,
+          std::vector<std::int32_t>& cu_seqlens_k);
 
 /// The call as the reference takes it.
 reference::Options reference_options(const Call& call);
 reference::Tensor reference_tensor(const Buffer& buffer, const TensorView& view);
 
-/// Largest error over the largest value of each of dq, dk, dv, dsink; +inf where a NaN is wrong.
+/// Largest error over the largest value of each gradient; +inf where a NaN is wrong.
 struct Errors {
-  double dq = 0.0, dk = 0.0, dv = 0.0, dsink = 0.0;
+  double dq = 0.0, dk = 0.0, dv = 0.0, dsink = 0.0, dargs = 0.0;
   double largest() const;
 };
 Errors errors_of(const BackwardRun& run, const reference::Gradients& want);
+/// The same of a plain computation's array gradients: sums whose terms cancel keep no more.
+double plain_dargs_error(const BackwardRun& run, const reference::Gradients& want);
 
 }  // namespace onepass::cpu_test
