@@ -38,6 +38,8 @@ static onepass_tensor tensor(void* data, onepass_dtype dtype, int32_t rank, cons
 /* q = k = 0, so every weight of S keys is 1 / S: dv is the mean of dout over the queries. */
 static void check_backward(void) {
   static float zero[S * H * D], dout[S * H * D], dq[S * H * D], dk[S * H * D], dv[S * H * D];
+  static float slopes[H] = {1.0f, 2.0f}, dslopes[H];
+  static const int64_t heads[1] = {H};
   const onepass_tensor tz = tensor(zero, ONEPASS_FLOAT32, 4, shape);
   const onepass_tensor tv = tensor(v, ONEPASS_FLOAT32, 4, shape);
   onepass_backward backward;
@@ -56,6 +58,24 @@ static void check_backward(void) {
   CHECK(onepass_attention(&tz, &tz, &tv, &backward.o, &options, NULL) == ONEPASS_OK);
   CHECK(onepass_attention_backward(&tz, &tz, &tv, &backward, &options, NULL) == ONEPASS_OK);
   CHECK(fabsf(dv[0] - 3.0f) < 1e-5f && dq[0] == 0.0f && dk[5] == 0.0f);
+
+  /* Every query's softmax moves with slopes[h]: d sum(dout o) = S D 3 (mean(j j) - mean(j)^2). */
+  onepass_argument argument;
+  onepass_argument_init(&argument, "m");
+  argument.kind = ONEPASS_ARGUMENT_ARRAY;
+  argument.array = tensor(slopes, ONEPASS_FLOAT32, 1, heads);
+  onepass_argument_gradient gradient;
+  onepass_argument_gradient_init(&gradient, "m");
+  gradient.gradient = tensor(dslopes, ONEPASS_FLOAT32, 1, heads);
+  options.score = "s + 0 * q + 1e-6 * m[h] * k";
+  options.arguments = &argument;
+  options.argument_count = 1;
+  backward.argument_gradients = &gradient;
+  backward.argument_gradient_count = 1;
+  CHECK(onepass_attention(&tz, &tz, &tv, &backward.o, &options, NULL) == ONEPASS_OK);
+  CHECK(onepass_attention_backward(&tz, &tz, &tv, &backward, &options, NULL) == ONEPASS_OK);
+  const float variance = 55.0f / 6.0f - 6.25f;
+  CHECK(fabsf(dslopes[1] - 1e-6f * S * D * 3 * variance) < 1e-8f);
 
   backward.dout.shape[1] = S - 1;
   dq[0] = -7.0f;

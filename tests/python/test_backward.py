@@ -16,6 +16,7 @@ CALLS = {
     "score": {"mask": "window(9, 2)", "score": "softcap(s, 4)"},
     "sink": {"sink": [0.5, -1.0, 0.0, 3.0], "mask": "causal"},
     "dropout": {"dropout": 0.3, "seed": 11, "offset": 5},
+    "slopes": {"score": "alibi(s, m)", "args": {"m": [0.1, 0.2, 0.3, 0.4]}},
     "scale": {"scale": -0.7},
 }
 
