@@ -29,24 +29,7 @@ namespace onepass::cpu::avx512 {
 
 #include "lang/evaluate.inl"
 
-#include "cpu/forward.inl"
-
-#include "cpu/decode.inl"
-
-#include "cpu/backward.inl"
-
-constexpr ForwardKernels float32 = forward_kernels_of<F32>();
-constexpr ForwardKernels float64 = forward_kernels_of<F64>();
-constexpr DecodeKernels decode_float32 = decode_kernels_of<F32>();
-constexpr DecodeKernels decode_float64 = decode_kernels_of<F64>();
-constexpr BackwardKernels backward_float32 = backward_kernels_of<F32>();
-constexpr BackwardKernels backward_float64 = backward_kernels_of<F64>();
-constexpr Target target{.float32 = &float32,
-                        .float64 = &float64,
-                        .decode_float32 = &decode_float32,
-                        .decode_float64 = &decode_float64,
-                        .backward_float32 = &backward_float32,
-                        .backward_float64 = &backward_float64};
+#include "cpu/target.inl"
 }  // namespace onepass::cpu::avx512
 #if defined(__clang__)
 #pragma clang attribute pop
