@@ -18,7 +18,15 @@ struct Capabilities {
   Device device;
   std::vector<Isa> isas;  // usable ones; ONEPASS_ISA narrows them to one family
   int threads = 1;
+  // Of a GPU:
+  int sm = 0;                     // compute capability, 90 = 9.0
+  int multiprocessors = 0;        // SMs
+  std::int64_t shared_bytes = 0;  // shared memory that one block may take
 };
+
+/// A GPU of this machine. Fails without a driver, a device of this number or compute
+/// capability 8.0.
+Result<Capabilities> cuda_capabilities(int device = 0);
 
 /// This machine's CPU. Fails when ONEPASS_ISA names a set that is unknown or not here.
 Result<Capabilities> cpu_capabilities(int threads = 0);
