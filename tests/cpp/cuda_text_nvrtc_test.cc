@@ -1,9 +1,10 @@
 // The generated text through the compiler that the GPU backend uses. Needs NVRTC, but no GPU.
 #include <gtest/gtest.h>
 
+#include "cuda/compiler.h"
+#include "cuda_here.h"
 #include "lang/compile.h"
 #include "lang/cuda_text.h"
-#include "nvrtc.h"
 #include "random_expression.h"
 
 namespace onepass::lang {
@@ -58,15 +59,14 @@ std::string source() {
 }
 
 TEST(CudaTextNvrtc, Compiles) {
-  const Nvrtc nvrtc;
-  if (!nvrtc.found()) {
-    GTEST_SKIP() << "NVRTC is not installed (libnvrtc.so; CUDA_HOME or /usr/local/cuda)";
-  }
+  ONEPASS_NEED_NVRTC;
+  const cuda::Nvrtc& nvrtc = cuda::nvrtc().value();
   const std::string text = source();
   for (const char* architecture : {"sm_80", "sm_90a"}) {
-    EXPECT_EQ(nvrtc.compile(text, architecture), "") << architecture;
+    const Result<cuda::Compiled> compiled = cuda::compile(nvrtc, text, architecture);
+    EXPECT_TRUE(compiled.ok()) << compiled.status().message;
   }
-  EXPECT_NE(nvrtc.compile(text + "\nint wrong = undeclared;\n", "sm_80"), "");
+  EXPECT_FALSE(cuda::compile(nvrtc, text + "\nint wrong = undeclared;\n", "sm_80").ok());
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// Kernel text to machine code. Needs NVRTC, but no GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda/nvrtc.h"
+
+namespace onepass::cuda {
+
+struct Compiled {
+  std::string cubin;
+  std::string log;  // ptxas' words on registers and spills; read_compile_log has them as data
+};
+
+/// The options of every compilation, for `architecture` as in "sm_80" or "sm_90a".
+std::vector<std::string> compile_options(const Nvrtc& nvrtc, const std::string& architecture);
+
+/// Compiles a source that includes nothing.
+Result<Compiled> compile(const Nvrtc& nvrtc, const std::string& source,
+                         const std::string& architecture);
+
+}  // namespace onepass::cuda
