@@ -9,6 +9,10 @@ namespace {
 
 std::string start(std::string_view argument) { return std::string(argument) + ": "; }
 
+std::string place(const Device& device) {
+  return device.kind == Device::Kind::cpu ? "the CPU" : "cuda:" + std::to_string(device.index);
+}
+
 // The farthest byte offset in either direction fits int64.
 bool addressable(const TensorView& view) {
   std::int64_t count = 1, reach = 0;
@@ -27,7 +31,8 @@ bool addressable(const TensorView& view) {
 
 }  // namespace
 
-Status tensor(std::string_view argument, const TensorView& view, int rank, std::string_view dims) {
+Status tensor(std::string_view argument, const TensorView& view, int rank, std::string_view dims,
+              Device device) {
   const std::string head = start(argument);
   if (!view.given()) {
     return Status::invalid(head + "not given; a tensor of shape " + std::string(dims) +
@@ -50,10 +55,9 @@ Status tensor(std::string_view argument, const TensorView& view, int rank, std::
         " with its strides reaches beyond 64-bit offsets; every byte offset must "
         "fit int64; check shape and strides");
   }
-  if (view.device.kind != Device::Kind::cpu) {
-    return {Code::not_supported, head +
-                                     "lies on a GPU; this build runs on the CPU; copy it to host "
-                                     "memory"};
+  if (view.device != device) {
+    return {Code::not_supported, head + "lies on " + place(view.device) + "; " + place(device) +
+                                     " is needed here; copy it there"};
   }
   return {};
 }

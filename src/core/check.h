@@ -11,9 +11,9 @@
 
 namespace onepass::check {
 
-/// Given, of this rank, with sizes >= 0 whose product and byte offsets fit int64, on the CPU, and
-/// not null unless empty.
-Status tensor(std::string_view argument, const TensorView& view, int rank, std::string_view dims);
+/// Given, of this rank, with sizes >= 0 whose product and byte offsets fit int64, on `device`.
+Status tensor(std::string_view argument, const TensorView& view, int rank, std::string_view dims,
+              Device device = {});
 
 /// Not null, unless empty or not given.
 Status memory(std::string_view argument, const TensorView& view);

@@ -1,30 +1,15 @@
-// dropout_mask(): which pairs a call with this dropout keeps; docs/semantics.md has the contract.
+#include "cpu/dropout_mask.h"
+
 #include <cstdint>
 
-#include "core/check.h"
-#include "onepass/backward.h"
-
-namespace onepass {
+namespace onepass::cpu {
 namespace {
 
 #include "shared/philox.h"
 
-Status check_mask(const TensorView& mask, const Dropout& dropout) {
-  const char* dims = "(b, h_q, s_q, s_kv)";
-  if (Status s = check::tensor("mask", mask, 4, dims); !s.ok()) return s;
-  if (Status s = check::dtype("mask", mask, {DType::boolean, DType::uint8}, "allocate it as bool");
-      !s.ok()) {
-    return s;
-  }
-  if (Status s = check::writable("mask", mask); !s.ok()) return s;
-  if (Status s = check::memory("mask", mask); !s.ok()) return s;
-  return check::dropout(dropout);
-}
-
 }  // namespace
 
 void dropout_mask(const TensorView& mask, const Dropout& dropout) {
-  if (Status s = check_mask(mask, dropout); !s.ok()) throw Error(s);
   const auto [b_size, h_size, rows, cols] = mask.shape;
   const std::uint64_t threshold = dropout_threshold(dropout.p);
   auto* const kept = static_cast<std::uint8_t*>(mask.data);
@@ -44,4 +29,4 @@ void dropout_mask(const TensorView& mask, const Dropout& dropout) {
   }
 }
 
-}  // namespace onepass
+}  // namespace onepass::cpu
