@@ -192,8 +192,8 @@ onepass_code onepass_attention_kvcache(const onepass_tensor* q, const onepass_kv
                                        const onepass_exec* exec);
 
 /* The pairs that the options' dropout keeps, into mask (b, h_q, s_q, s_kv),
- * bool or uint8. In the memory of a GPU it is written on the
- * default stream. */
+ * bool or uint8. In the memory of a GPU it is written on
+ * the default stream. */
 onepass_code onepass_dropout_mask(const onepass_tensor* mask, const onepass_options* options);
 
 /* Of the last call that failed in this thread; "" before any has. Valid until
