@@ -1,5 +1,6 @@
 // A long problem in chunks of queries and keys: forward merged, backward added up, equals one call.
 #include <algorithm>
+#include <functional>
 
 #include "conformance/checker.h"
 #include "conformance/every_case.h"
@@ -54,6 +55,7 @@ void check_chunks(Checker& checker, const Call& whole) {
   reference::Tensor dv = filled(whole.v.shape, 0.0);
   const std::int64_t lines = whole.q.shape[0] * whole.q.shape[2];
   std::vector<double> lse(static_cast<std::size_t>(lines * whole.q.shape[1]));
+  std::vector<double> dslopes;
   for (const Chunk rows : query_chunks) {
     Answer merged_answer;
     for (const Chunk keys : key_chunks) {
@@ -78,9 +80,14 @@ void check_chunks(Checker& checker, const Call& whole) {
       BackwardCall part = backward_of(chunk_of(whole, rows, keys));
       part.dout = cut(all.dout, rows);
       part.gradient_dtype = all.gradient_dtype;
+      if (!whole.score.empty()) part.dargs = {"slopes"};
       const Gradients gradients = run_backward(part, merged_answer, checker.settings().threads);
       if (!gradients.ran) return checker.fail(part, "refused: " + gradients.error);
       add(dq, rows, gradients.dq), add(dk, keys, gradients.dk), add(dv, keys, gradients.dv);
+      if (whole.score.empty()) continue;
+      const std::vector<double>& more = gradients.dargs.at("slopes");
+      dslopes.resize(more.size(), 0.0);
+      std::transform(more.begin(), more.end(), dslopes.begin(), dslopes.begin(), std::plus<>());
     }
   }
   Call wide_output = whole;
@@ -90,6 +97,7 @@ void check_chunks(Checker& checker, const Call& whole) {
   checker.matches(wide_output, answer);
   Gradients total;
   total.dq = dq.data, total.dk = dk.data, total.dv = dv.data;
+  if (!whole.score.empty()) all.dargs = {"slopes"}, total.dargs["slopes"] = dslopes;
   checker.matches(all, total);
 }
 

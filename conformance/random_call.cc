@@ -159,6 +159,9 @@ BackwardCall random_call(std::uint32_t seed) {
   for (Layout* layout : {&call.dout_layout, &call.dq_layout, &call.dk_layout, &call.dv_layout}) {
     *layout = draw_layout(draw);
   }
+  for (const char* name : {"x", "slopes", "bias4"}) {
+    if (mentions(call.call.score, name)) call.dargs.push_back(name);
+  }
   return call;
 }
 

@@ -36,7 +36,11 @@ void check_training(Checker& checker, Call call) {
   call.sample_rows.clear();
   for (const DType dtype : {DType::bfloat16, DType::float32}) {
     call.dtype = call.out_dtype = dtype;
-    const BackwardCall backward = backward_of(call);
+    BackwardCall backward = backward_of(call);
+    for (const NamedArgument& argument : call.arguments) {
+      const auto* array = std::get_if<NamedArray>(&argument.value);
+      if (array != nullptr && is_float(array->dtype)) backward.dargs.push_back(argument.name);
+    }
     const Gradients gradients = checker.check(backward);
     for (const auto& gradient : {gradients.dq, gradients.dk, gradients.dv}) {
       for (const double value : gradient) {
