@@ -1,6 +1,7 @@
 """The NumPy reference and the C++ one, written apart, agree over the language."""
 
 import numpy as np
+import onepass
 import pytest
 from expressions import random_problem
 from onepass import reference
@@ -40,7 +41,11 @@ def by_numpy(q, k, v, **options):
     return reference.attention(q, k, v, return_lse=True, **options)
 
 
-@pytest.mark.parametrize("attention", (by_numpy, by_cpp))
+def by_library(q, k, v, **options):
+    return onepass.attention(q, k, v, return_lse=True, **options)
+
+
+@pytest.mark.parametrize("attention", (by_numpy, by_cpp, by_library))
 def test_a_dropped_pair_leaves_its_value_out_but_not_its_logit(attention):
     rng = np.random.default_rng(3)
     q, k, v = (rng.normal(size=(2, 20, 2, 4)) for _ in range(3))
@@ -57,7 +62,7 @@ def test_a_dropped_pair_leaves_its_value_out_but_not_its_logit(attention):
     assert np.isnan(got_lse).all() and np.isnan(got).all()
 
 
-@pytest.mark.parametrize("attention", (by_numpy, by_cpp))
+@pytest.mark.parametrize("attention", (by_numpy, by_cpp, by_library))
 @pytest.mark.parametrize("mask", ("full", "k > q"))
 def test_an_infinite_sink_leaves_no_weight(attention, mask):
     q = np.arange(24.0).reshape(1, 6, 2, 2)
