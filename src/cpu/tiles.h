@@ -50,15 +50,22 @@ struct BackwardTile {
   int keys;
 };
 
-inline constexpr BackwardTile backward_small_tile{96, 128};
-inline constexpr BackwardTile backward_tile_avx512{192, 256};
-inline constexpr BackwardTile backward_tile_avx2{96, 256};
+// Measured as above, beside much other work. Rows x keys, float32, full / causal:
+// d = 64: 96x128 75.9 / 72.3, 96x256 77.3 / 73.4, 192x128 75.3 / 71.3, 192x256 78.8 / 73.2,
+// 384x256 77.2 / 72.5, 192x512 77.2 / 69.0 %; d = 128: 96x128 74.0 / 72.3, 96x256 77.6 / 68.2,
+// 192x128 75.1 / 71.9, 192x256 81.5 / 76.4, 384x256 73.2 / 67.8, 192x512 75.3 / 63.7 %. AVX2,
+// d = 64: 96x128 73.6, 96x256 74.7, 192x256 76.6 %.
+inline constexpr BackwardTile backward_middle_tile{192, 256};
+// Where K, V and their gradients would leave the second cache: d = 576 / 512: 96x128 63.8, 192x128
+// 57.4, 192x256 56.0 %; float64, d = 128: 96x128 70.6, 96x256 54.9, 192x256 68.6 %.
+inline constexpr BackwardTile backward_wide_tile{96, 128};
+// Four floats a vector: not tuned on hardware with NEON.
+inline constexpr BackwardTile backward_small_vector_tile{96, 128};
 
 inline BackwardTile backward_tile(Isa isa, DType dtype, std::int64_t d, std::int64_t d_v) {
-  const std::int64_t widest = (d > d_v ? d : d_v) * (dtype == DType::float64 ? 2 : 1);
-  if (widest > 256) return backward_small_tile;
-  if (isa == Isa::avx512 || isa == Isa::avx512_bf16) return backward_tile_avx512;
-  return isa == Isa::avx2 ? backward_tile_avx2 : backward_small_tile;
+  if (isa == Isa::baseline || isa == Isa::neon) return backward_small_vector_tile;
+  const std::int64_t widest = d > d_v ? d : d_v;
+  return widest > (dtype == DType::float64 ? 64 : 256) ? backward_wide_tile : backward_middle_tile;
 }
 
 }  // namespace onepass::cpu
