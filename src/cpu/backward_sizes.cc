@@ -1,6 +1,7 @@
 #include "cpu/backward_sizes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
@@ -93,6 +94,14 @@ std::int64_t wave_row_tiles(const Problem& p, const Plan& plan, std::int64_t til
   return std::min(std::max(std::min(most, wanted), of_head), all_row_tiles(p, plan.tile.rows));
 }
 
+/// Key/value heads that so many query tiles are of, where sequences are as long as their mean.
+std::int64_t wave_heads(const Problem& p, const Plan& plan, std::int64_t tiles) {
+  const double rows = static_cast<double>(plan.tile.rows);
+  const auto of_head = static_cast<std::int64_t>(std::ceil(lengths_of(p).mean_q / rows)) * p.group;
+  const std::int64_t heads = std::max<std::int64_t>(p.b * p.h_kv, 1);
+  return std::clamp<std::int64_t>(tiles / std::max<std::int64_t>(of_head, 1), 1, heads);
+}
+
 }  // namespace
 
 std::int64_t range_keys_of(const Problem& p, std::int64_t s_kv, std::int64_t tile_keys) {
@@ -137,7 +146,8 @@ BackwardSizes backward_sizes(const Problem& p, const Form& form, const Plan& pla
   forward->wave_groups = INT64_MAX;
   forward->wave_row_tiles = tiles;
   forward->scopes_per_head = scopes_per_head(p);
-  forward->wave_scope_bytes = scope_bytes(p, p.s_q, p.s_kv) * forward->scopes_per_head;
+  forward->wave_scope_bytes =
+      wave_heads(p, plan, tiles) * scope_bytes(p, p.s_q, p.s_kv) * forward->scopes_per_head;
 
   Places places;
   sizes.lse_offset = places.take(tiles * row_bytes);
