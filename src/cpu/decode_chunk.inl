@@ -76,7 +76,7 @@ DecodeChunk<F>::DecodeChunk(const DecodeCall& call, std::int64_t item, int threa
 
 template <class F>
 void DecodeChunk<F>::run() {
-  if (keys_ <= 0) return;
+  if (keys_ <= 0 || at_.s_q == 0) return;
   for (int head = 0; head < heads_; ++head) load_queries(head);
   look();
   scores();
