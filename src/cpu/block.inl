@@ -8,9 +8,9 @@ struct Block {
   typename F::vec sum[group_rows][vecs];
 };
 
-/// block.sum[r] += sum over i < steps of a[r][i] * b[i]; a[r][i] lies at a + r * a_row + i * a_step:
-/// only single elements of `a` are read, so its transpose costs nothing. The columns come from the
-/// second cache, six steps ahead of their use: 2 to 3 % on Emerald Rapids.
+/// block.sum[r] += sum over i < steps of a[r][i] * b[i]; a[r][i] lies r * a_row + i * a_step after
+/// `a`: only single elements of it are read, so its transpose costs nothing. The columns come from
+/// the second cache, six steps ahead of their use: 2 to 3 % on Emerald Rapids.
 template <class F, int vecs>
 [[gnu::always_inline]] inline void multiply(Block<F, vecs>& block, const typename F::unit* a,
                                             std::int64_t a_row, std::int64_t a_step,
