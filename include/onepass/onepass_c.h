@@ -1,6 +1,6 @@
 /* onepass for C (C99) and everything that calls C. Each function says what its
- * C++ namesake in attention.h and plan.h says; this header adds nothing but the
- * form.
+ * C++ namesake in attention.h, backward.h, kv_cache.h and plan.h says; this
+ * header adds nothing but the form.
  *
  * Structs begin with their size, set by the *_init functions, so that a program
  * built against an older header goes on working. Functions return a code; the
@@ -57,8 +57,8 @@ typedef enum onepass_argument_kind {
   ONEPASS_ARGUMENT_ARRAY = 3
 } onepass_argument_kind;
 
-/* A named argument of the mask or score expression. `integer` also holds a
- * bool. */
+/* A named argument of the mask or score expression; set `kind` and its field.
+ * `integer` also holds a bool. */
 typedef struct onepass_argument {
   size_t size;
   const char* name;
@@ -173,6 +173,15 @@ onepass_code onepass_attention(const onepass_tensor* q, const onepass_tensor* k,
 onepass_code onepass_plan(const onepass_tensor* q, const onepass_tensor* k, const onepass_tensor* v,
                           const onepass_tensor* o, const onepass_options* options, int32_t threads,
                           onepass_plan_info* info);
+
+/* The same for the gradient and for a call over a cache. */
+onepass_code onepass_plan_backward(const onepass_tensor* q, const onepass_tensor* k,
+                                   const onepass_tensor* v, const onepass_backward* backward,
+                                   const onepass_options* options, int32_t threads,
+                                   onepass_plan_info* info);
+onepass_code onepass_plan_kvcache(const onepass_tensor* q, const onepass_kv_cache* cache,
+                                  const onepass_tensor* o, const onepass_options* options,
+                                  int32_t threads, onepass_plan_info* info);
 
 /* (o, lse) becomes the attention over both key sets: o (b, s, h, d_v), lse (b,
  * h, s). */

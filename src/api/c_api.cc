@@ -35,6 +35,23 @@ onepass_code guarded(Body body) {
   }
 }
 
+/// A plan as the caller's struct.
+template <class MakePlan>
+void give(onepass_plan_info* info, const MakePlan& make_plan) {
+  if (info == nullptr || info->size < sizeof(onepass_plan_info)) {
+    throw Error(
+        Status::invalid("info: null or too small; an onepass_plan_info is needed; fill it "
+                        "with onepass_plan_info_init"));
+  }
+  const Plan made = make_plan();
+  info->kernel[made.kernel.copy(info->kernel, sizeof info->kernel - 1)] = '\0';
+  info->tile_rows = made.tile.rows;
+  info->tile_keys = made.tile.keys;
+  info->splits = made.splits;
+  info->workspace_bytes = made.workspace_bytes;
+  info->threads = made.threads;
+}
+
 }  // namespace
 }  // namespace onepass
 
@@ -53,19 +70,35 @@ onepass_code onepass_plan(const onepass_tensor* q, const onepass_tensor* k, cons
                           std::int32_t threads, onepass_plan_info* info) {
   using namespace onepass;
   return guarded([&] {
-    if (info == nullptr || info->size < sizeof(onepass_plan_info)) {
-      throw Error(
-          Status::invalid("info: null or too small; an onepass_plan_info is needed; fill it "
-                          "with onepass_plan_info_init"));
-    }
-    const Plan made = plan(view_of("q", q), view_of("k", k), view_of("v", v), view_of("o", o),
+    give(info, [&] {
+      return plan(view_of("q", q), view_of("k", k), view_of("v", v), view_of("o", o),
+                  attention_of(options), threads);
+    });
+  });
+}
+
+onepass_code onepass_plan_backward(const onepass_tensor* q, const onepass_tensor* k,
+                                   const onepass_tensor* v, const onepass_backward* backward,
+                                   const onepass_options* options, std::int32_t threads,
+                                   onepass_plan_info* info) {
+  using namespace onepass;
+  return guarded([&] {
+    give(info, [&] {
+      return plan_backward(view_of("q", q), view_of("k", k), view_of("v", v), backward_of(backward),
                            attention_of(options), threads);
-    info->kernel[made.kernel.copy(info->kernel, sizeof info->kernel - 1)] = '\0';
-    info->tile_rows = made.tile.rows;
-    info->tile_keys = made.tile.keys;
-    info->splits = made.splits;
-    info->workspace_bytes = made.workspace_bytes;
-    info->threads = made.threads;
+    });
+  });
+}
+
+onepass_code onepass_plan_kvcache(const onepass_tensor* q, const onepass_kv_cache* cache,
+                                  const onepass_tensor* o, const onepass_options* options,
+                                  std::int32_t threads, onepass_plan_info* info) {
+  using namespace onepass;
+  return guarded([&] {
+    give(info, [&] {
+      return plan(view_of("q", q), kv_cache_of(cache), view_of("o", o), attention_of(options),
+                  threads);
+    });
   });
 }
 

@@ -72,7 +72,9 @@ Status dtype(std::string_view argument, const TensorView& view,
              std::initializer_list<DType> allowed, std::string_view try_this) {
   if (std::find(allowed.begin(), allowed.end(), view.dtype) != allowed.end()) return {};
   std::string message = start(argument) + "dtype " + name(view.dtype) + "; allowed:";
-  for (DType one : allowed) message += std::string(" ") + name(one);
+  for (const DType* one = allowed.begin(); one != allowed.end(); ++one) {
+    if (std::find(allowed.begin(), one, *one) == one) message += std::string(" ") + name(*one);
+  }
   return Status::type_error(message + "; " + std::string(try_this));
 }
 

@@ -75,8 +75,8 @@ Status check_places(const KvCache& c, std::int64_t b) {
   if (c.k.shape[0] == b) return {};
   return Status::invalid("cache.k: " + std::to_string(c.k.shape[0]) + " rows for " +
                          std::to_string(b) +
-                         " sequences; as many, or any number with batch_idx, are allowed; pass "
-                         "batch_idx");
+                         " sequences; as many, or any number with batch_idx or, for pages, "
+                         "block_table, are allowed; pass one of these");
 }
 
 Status check_new(const TensorView& q, const KvCache& c) {

@@ -84,8 +84,9 @@ std::string refuse_isa(const Problem& p, const Capabilities& capabilities, Isa i
     return "device: tensors on a GPU; this kernel runs on the CPU";
   const std::vector<Isa>& isas = capabilities.isas;
   if (std::find(isas.begin(), isas.end(), isa) != isas.end()) return {};
-  return std::string("instruction set: ") + name(isa) +
-         " is not on this machine, not wanted by ONEPASS_ISA, or slower here than another";
+  std::string reason = std::string("instruction set: ") + name(isa) + "; used here:";
+  for (const Isa used : isas) reason += std::string(" ") + name(used);
+  return reason;
 }
 
 namespace {

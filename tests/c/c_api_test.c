@@ -77,6 +77,11 @@ static void check_backward(void) {
   const float variance = 55.0f / 6.0f - 6.25f;
   CHECK(fabsf(dslopes[1] - 1e-6f * S * D * 3 * variance) < 1e-8f);
 
+  onepass_plan_info info;
+  onepass_plan_info_init(&info);
+  CHECK(onepass_plan_backward(&tz, &tz, &tv, &backward, &options, 1, &info) == ONEPASS_OK);
+  CHECK(strncmp(info.kernel, "cpu.backward.", 13) == 0 && info.workspace_bytes > 0);
+
   backward.dout.shape[1] = S - 1;
   dq[0] = -7.0f;
   CHECK(onepass_attention_backward(&tz, &tz, &tv, &backward, &options, NULL) ==
@@ -108,6 +113,10 @@ static void check_kvcache(void) {
   cache.v_new = tensor(v_new, ONEPASS_FLOAT32, 4, one);
   const onepass_tensor tq = tensor(one_q, ONEPASS_FLOAT32, 4, one);
   const onepass_tensor to = tensor(out, ONEPASS_FLOAT32, 4, one);
+  onepass_plan_info info;
+  onepass_plan_info_init(&info);
+  CHECK(onepass_plan_kvcache(&tq, &cache, &to, NULL, 1, &info) == ONEPASS_OK);
+  CHECK(strncmp(info.kernel, "cpu.decode.", 11) == 0 && info.workspace_bytes > 0);
   CHECK(onepass_attention_kvcache(&tq, &cache, &to, NULL, NULL) == ONEPASS_OK);
   CHECK(fabsf(out[0] - 3.0f) < 1e-6f && values[1 * PAGE * H * D] == 6.0f);
   length[0] = 4; /* full: the append is refused */

@@ -92,7 +92,7 @@ def test_rotary(rng, interleaved):
 def test_an_append_that_does_not_fit_writes_nothing(rng):
     q, new = (rng.normal(size=(B, 8, h, D)).astype(np.float32) for h in (H_Q, H_KV))
     k_cache, v_cache = np.zeros((2, B, CAPACITY, H_KV, D), np.float32)
-    with pytest.raises(ValueError, match="33|41|40"):
+    with pytest.raises(ValueError, match="^cache_seqlens: .*33"):
         onepass.attention_kvcache(q, k_cache, v_cache, LENGTHS, k_new=new, v_new=new)
     assert not k_cache.any() and not v_cache.any()
     with pytest.raises(TypeError, match="^k_cache: read-only"):
