@@ -1,17 +1,18 @@
 #include "cuda/compiler.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace onepass::cuda {
 namespace {
 
-// Up to its last character, a terminating zero.
+// Up to its terminating zero.
 std::string read_log(const Nvrtc& nvrtc, Nvrtc::Program program) {
   std::size_t size = 0;
   if (nvrtc.get_log_size(program, &size) != 0 || size < 2) return {};
   std::string log(size, '\0');
   if (nvrtc.get_log(program, log.data()) != 0) return {};
-  log.resize(size - 1);
+  log.resize(std::min(log.find('\0'), size));
   return log;
 }
 

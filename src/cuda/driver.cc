@@ -52,6 +52,7 @@ Result<Driver> load_driver(const std::string& name) {
   library.find("cuLibraryLoadData", d.library_load_data);
   library.find("cuLibraryGetKernel", d.library_get_kernel);
   library.find("cuKernelGetFunction", d.kernel_get_function);
+  library.find("cuKernelGetAttribute", d.kernel_get_attribute);
   library.find("cuKernelSetAttribute", d.kernel_set_attribute);
   library.find("cuLaunchKernel", d.launch_kernel);
   if (!library.missing().empty()) return unavailable("the driver lacks " + library.missing());

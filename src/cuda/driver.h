@@ -31,6 +31,7 @@ struct Driver {
   int (*library_load_data)(Library*, const void*, int*, void**, unsigned, int*, void**, unsigned);
   int (*library_get_kernel)(KernelHandle*, Library, const char*);
   int (*kernel_get_function)(void**, KernelHandle);
+  int (*kernel_get_attribute)(int*, int, KernelHandle, DeviceId);
   int (*kernel_set_attribute)(int, int, KernelHandle, DeviceId);
   int (*launch_kernel)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        unsigned, Stream, void**, void**);

@@ -10,8 +10,8 @@
 namespace onepass::cuda {
 namespace {
 
-constexpr std::uint32_t shared_bytes_without_asking = 48 << 10;
-constexpr int max_dynamic_shared_size_bytes = 8;  // CUfunction_attribute
+// CUfunction_attribute.
+constexpr int shared_size_bytes = 1, max_dynamic_shared_size_bytes = 8;
 
 std::string cache_key(const Nvrtc& nvrtc, const std::string& source,
                       const std::string& architecture) {
@@ -55,7 +55,24 @@ Result<Kernel> load(const Driver& driver, const std::string& source, const std::
   return kernel;
 }
 
-// Makes the driver load it into the device's memory now, and lets it take all shared memory there.
+// Lets it take all shared memory of a block there that its own arrays leave.
+Status allow_shared_memory(const Driver& driver, const Kernel& kernel,
+                           const Capabilities& capabilities) {
+  DeviceId id = 0;
+  int own_bytes = 0;
+  Status status = driver.check(driver.device_get(&id, capabilities.device.index), "cuda: device");
+  if (!status.ok()) return status;
+  status =
+      driver.check(driver.kernel_get_attribute(&own_bytes, shared_size_bytes, kernel.handle, id),
+                   "kernel: shared memory of its own");
+  if (!status.ok()) return status;
+  const int most = static_cast<int>(capabilities.shared_bytes) - own_bytes;
+  return driver.check(
+      driver.kernel_set_attribute(max_dynamic_shared_size_bytes, most, kernel.handle, id),
+      "kernel: shared memory");
+}
+
+// Makes the driver load it into the device's memory now.
 Status load_on_device(const Driver& driver, const Kernel& kernel,
                       const Capabilities& capabilities) {
   const ContextScope context(driver, capabilities.device.index);
@@ -63,14 +80,8 @@ Status load_on_device(const Driver& driver, const Kernel& kernel,
   void* function = nullptr;
   Status status = driver.check(driver.kernel_get_function(&function, kernel.handle),
                                "kernel: loading on the device");
-  if (!status.ok() || capabilities.shared_bytes <= shared_bytes_without_asking) return status;
-  DeviceId id = 0;
-  status = driver.check(driver.device_get(&id, capabilities.device.index), "cuda: device");
   if (!status.ok()) return status;
-  return driver.check(
-      driver.kernel_set_attribute(max_dynamic_shared_size_bytes,
-                                  static_cast<int>(capabilities.shared_bytes), kernel.handle, id),
-      "kernel: shared memory");
+  return allow_shared_memory(driver, kernel, capabilities);
 }
 
 }  // namespace
