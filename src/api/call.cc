@@ -19,13 +19,14 @@ struct AlignedDelete {
 };
 using Workspace = std::unique_ptr<void, AlignedDelete>;
 
-// Throws when ONEPASS_ISA or `threads` asks for what is not here.
-Capabilities capabilities_for(int threads) {
+// Throws when ONEPASS_ISA, `threads` or the device asks for what is not here.
+Capabilities capabilities_for(Device device, int threads) {
   if (threads < 0 || threads > max_threads) {
     throw Error(Status::invalid("threads: " + std::to_string(threads) + "; 0 to " +
                                 std::to_string(max_threads) +
                                 " are allowed; pass 0 for OMP_NUM_THREADS or every core"));
   }
+  if (device.kind == Device::Kind::cuda) return value_or_throw(cuda_capabilities(device.index));
   return value_or_throw(cpu_capabilities(threads));
 }
 
@@ -63,7 +64,7 @@ void announce(const Plan& plan) {
 }  // namespace
 
 Plan plan_for(const Problem& problem, int threads) {
-  return value_or_throw(make_plan(problem, capabilities_for(threads)));
+  return value_or_throw(make_plan(problem, capabilities_for(problem.device, threads)));
 }
 
 void run(const Problem& problem, const Exec& exec) {

@@ -1,13 +1,15 @@
 #include "core/registry.h"
 
 #include "cpu/kernels.h"
+#include "cuda/forward_kernels.h"
 
 namespace onepass {
 
 std::span<const KernelRow> registry(Pass pass) {
   static const std::vector<KernelRow> forward = [] {
     std::vector<KernelRow> all;
-    for (const std::span<const KernelRow> some : {cpu::decode_kernels(), cpu::forward_kernels()}) {
+    for (const std::span<const KernelRow> some :
+         {cpu::decode_kernels(), cpu::forward_kernels(), cuda::forward_kernels()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

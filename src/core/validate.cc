@@ -66,9 +66,9 @@ Status check_dims(std::string_view argument, const TensorView& view, const Dims&
 Status take_sizes(const TensorView& q, const TensorView& k, const TensorView& v,
                   const TensorView& o, const Attention& options, Problem& p) {
   const bool packed_q = options.cu_seqlens_q.given(), packed_k = options.cu_seqlens_k.given();
-  const auto tensor = [](std::string_view argument, const TensorView& view, bool packed,
-                         std::string_view dims, std::string_view packed_dims) {
-    return check::tensor(argument, view, packed ? 3 : 4, packed ? packed_dims : dims);
+  const auto tensor = [&](std::string_view argument, const TensorView& view, bool packed,
+                          std::string_view dims, std::string_view packed_dims) {
+    return check::tensor(argument, view, packed ? 3 : 4, packed ? packed_dims : dims, q.device);
   };
   for (const Status& s :
        {tensor("q", q, packed_q, "(b, s_q, h_q, d)", "(t_q, h_q, d) beside cu_seqlens_q"),
@@ -124,7 +124,7 @@ Status take_lse(const TensorView& lse, Problem& p) {
   if (!lse.given()) return {};
   const bool packed = p.cu_seqlens_q.given();
   const char* dims = packed ? "(h_q, t_q)" : "(b, h_q, s_q)";
-  if (Status s = check::tensor("lse", lse, packed ? 2 : 3, dims); !s.ok()) return s;
+  if (Status s = check::tensor("lse", lse, packed ? 2 : 3, dims, p.device); !s.ok()) return s;
   if (Status s =
           check::dtype("lse", lse, {p.dtype == DType::float64 ? DType::float64 : DType::float32},
                        "allocate it in that dtype");
@@ -142,7 +142,7 @@ Status take_lse(const TensorView& lse, Problem& p) {
 
 Status check_sink(const Problem& p) {
   if (!p.sink.given()) return {};
-  if (Status s = check::tensor("sink", p.sink, 1, "(h_q)"); !s.ok()) return s;
+  if (Status s = check::tensor("sink", p.sink, 1, "(h_q)", p.device); !s.ok()) return s;
   if (Status s =
           check::dtype("sink", p.sink,
                        {p.dtype == DType::float64 ? DType::float64 : DType::float32}, "convert it");
@@ -182,7 +182,7 @@ Result<StartOf> start_of(std::string_view argument, const std::optional<Start>& 
   return result;
 }
 
-Status check_arguments(const std::vector<Argument>& arguments) {
+Status check_arguments(const std::vector<Argument>& arguments, Device device) {
   std::set<std::string_view> seen;
   for (const Argument& argument : arguments) {
     if (!seen.insert(argument.name).second) {
@@ -196,7 +196,9 @@ Status check_arguments(const std::vector<Argument>& arguments) {
                              "' has no data; arrays of 0 to 4 dims and "
                              "numbers are allowed; pass one");
     }
-    if (Status s = check::tensor(argument.name, *array, array->rank, "its own"); !s.ok()) return s;
+    if (Status s = check::tensor(argument.name, *array, array->rank, "its own", device); !s.ok()) {
+      return s;
+    }
   }
   return {};
 }
@@ -314,7 +316,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   if (!k_start.ok()) return k_start.status();
   p.k_start = k_start.value();
 
-  if (Status s = check_arguments(options.args); !s.ok()) return s;
+  if (Status s = check_arguments(options.args, p.device); !s.ok()) return s;
   p.definitions = options.definitions, p.args = options.args;
   Result<lang::Program> mask =
       lang::compile(options.mask, lang::Kind::mask, options.args, options.definitions);
