@@ -129,8 +129,8 @@ void DecodeChunk<F>::look() {
     for (std::int64_t g = 1; g < heads; ++g) {
       const Seen more = look_at((first_head_ + head) * forward_.group + g);
       const bool none = seen.begin == seen.end, nothing_more = more.begin == more.end;
+      seen.partial |= more.partial || more.begin != seen.begin || more.end != seen.end;
       if (nothing_more) continue;
-      seen.partial |= more.partial || none || more.begin != seen.begin || more.end != seen.end;
       seen.begin = none || more.begin < seen.begin ? more.begin : seen.begin;
       seen.end = none || more.end > seen.end ? more.end : seen.end;
     }

@@ -59,7 +59,9 @@ void delta_item(const BackwardCall& call, std::int64_t item, int thread) {
     lse[r] = empty ? F::infinity : normaliser;
     if (call.dsink && !empty) {
       const double sink = number(address(forward.sink, 0, 0, h));
-      if (sink != -F::infinity) dsink -= __builtin_exp(sink - normaliser) * sum;
+      // Of the whole when nothing else counts, beside infinity too.
+      const double weight = sink == normaliser ? 1.0 : __builtin_exp(sink - normaliser);
+      if (sink != -F::infinity) dsink -= weight * sum;
     }
   }
   if (!call.dsink) return;

@@ -79,6 +79,17 @@ TEST(CpuDecode, Masks) {
   c.options.mask = "k < 3 | k == 1030 + h";  // a chunk that no row sees, and heads that differ
   c.visible = [=](auto, auto h, auto, auto j) { return j < 3 || j == 1030 + h; };
   expect_right(c, "by head");
+  c.options.mask =
+      "h % 2 == 0 ? causal : window(25, 0)";  // chunks that one of two heads sees whole
+  c.visible = [=](auto, auto h, auto i, auto j) {
+    return j <= i + shift && (h % 2 == 0 || j >= i + shift - 25);
+  };
+  expect_right(c, "a window for every other head");
+  c.options.mask = "h % 2 == 1 ? causal : window(25, 0)";
+  c.visible = [=](auto, auto h, auto i, auto j) {
+    return j <= i + shift && (h % 2 == 1 || j >= i + shift - 25);
+  };
+  expect_right(c, "a window for the others");
   c.options.mask = "k % 7 == q % 7 & b == 1";  // sequence 0 sees nothing
   c.visible = [=](auto b, auto, auto i, auto j) { return j % 7 == (i + shift) % 7 && b == 1; };
   expect_right(c, "rows without a key");

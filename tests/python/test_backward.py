@@ -61,6 +61,20 @@ def test_gradients(name, dtype):
         close(found[-1][argument], expected[-1][argument], dtype)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_infinite_sink(dtype):
+    """It takes all the weight: only dlse reaches it."""
+    q, k, v = inputs(1, 5, 7, 2, 2, 8, dtype=dtype)
+    sink = np.array([np.inf, 0.5], dtype)
+    out, lse = onepass.attention(q, k, v, sink=sink, return_lse=True)
+    dout, dlse = np.ones_like(out), np.ones_like(lse)
+    found = onepass.attention_backward(dout, q, k, v, out, lse, sink=sink, dlse=dlse)
+    expected = reference.attention_backward(dout, q, k, v, sink=sink, dlse=dlse)
+    assert found[3][0] == 5
+    for a, b in zip(found, expected):
+        close(a, b, dtype)
+
+
 def test_packed_sequences_are_sequences():
     q, k, v = (x[0] for x in inputs(1, 50, 60, 4, 2, 16, dtype=np.float64))
     cu_q, cu_k = np.array([0, 0, 12, 50], np.int32), np.array([0, 25, 42, 60])
