@@ -58,10 +58,12 @@ std::int64_t offset_of(const TensorView& view, std::int64_t number) {
 Chains chains_of(const Problem& p, std::int64_t ranges) {
   if (p.dargs.empty()) return {};
   Chains chains{.heads = most_chain_heads, .ranges = std::max<std::int64_t>(ranges, 1)};
+  // Range r of every sequence holds the same keys.
+  const bool ranges_agree = p.b == 1 || !(p.varlen() || p.k_start.array.given());
   for (const ArrayTerm& term : p.terms) {
     if (copied(p, static_cast<std::size_t>(term.darg))) continue;
     if (!term.own_head) chains.heads = 1;
-    if (!term.own_key) chains.ranges = 1;
+    if (!term.own_key || (!term.own_head && !ranges_agree)) chains.ranges = 1;
   }
   const std::int64_t of_chain = std::max<std::int64_t>(copies_before(p, p.dargs.size()), 1);
   if (of_chain * chains.ranges > most_copied) chains.ranges = 1;

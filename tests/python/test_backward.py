@@ -75,6 +75,20 @@ def test_infinite_sink(dtype):
         close(a, b, dtype)
 
 
+def test_sequences_share_an_array_by_position():
+    """Their key ranges overlap in it, whatever the threads."""
+    q, k, v = inputs(2, 3, 1100, 2, 1, 8, dtype=np.float32)
+    x = np.zeros(70000, np.float32)
+    call = dict(score="s + x[k]", args={"x": x}, k_start=np.array([0, 300]))
+    out, lse = onepass.attention(q, k, v, return_lse=True, **call)
+    dout = np.random.default_rng(5).normal(size=out.shape).astype(np.float32)
+    found = [onepass.attention_backward(dout, q, k, v, out, lse, return_args=True, threads=threads,
+                                        **call)[3]["x"] for threads in (1, 2)]
+    np.testing.assert_array_equal(*found)
+    expected = reference.attention_backward(dout, q, k, v, return_args=True, **call)
+    close(found[0], expected[3]["x"], np.float32)
+
+
 def test_packed_sequences_are_sequences():
     q, k, v = (x[0] for x in inputs(1, 50, 60, 4, 2, 16, dtype=np.float64))
     cu_q, cu_k = np.array([0, 0, 12, 50], np.int32), np.array([0, 25, 42, 60])
