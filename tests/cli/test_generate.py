@@ -52,7 +52,8 @@ def test_dump_and_run_agree(onepass, model_folder, tmp_path):
             assert result.returncode == 0, result.stderr
             o = np.load(names["o"])
             assert np.isfinite(o).all() and np.abs(o).max() > 0.1
-            np.testing.assert_allclose(np.load(again), o, atol=2e-6)
+            # Token by token through the cache sums run in another order.
+            np.testing.assert_allclose(np.load(again), o, rtol=0, atol=1e-5 * np.abs(o).max())
 
 
 def test_sampling_repeats_with_its_seed(onepass, model_folder):
