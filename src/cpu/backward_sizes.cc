@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/rounding.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
 #include "cpu/sizes.h"
@@ -22,11 +23,6 @@ constexpr std::int64_t wave_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t wave_bytes_per_thread = std::int64_t{8} << 20;
 // Work that pays for waking a thread (about 20 us at 100 GFLOP/s).
 constexpr double flops_per_thread = 2e6;
-
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
-std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
-  return divide_up(x, multiple) * multiple;
-}
 
 /// Hands out places one after the other, each at a multiple of 64 bytes.
 class Places {

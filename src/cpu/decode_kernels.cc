@@ -5,6 +5,7 @@
 #include "cpu/cache.h"
 #include "cpu/decode.h"
 #include "cpu/kernels.h"
+#include "cpu/rounding.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
 #include "cpu/targets.h"
@@ -16,10 +17,6 @@ namespace {
 
 // Bytes of keys and values that pay for waking a thread.
 constexpr double bytes_per_thread = 256 * 1024;
-
-std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
-  return (x + multiple - 1) / multiple * multiple;
-}
 
 DecodeScratch scratch_of(const Problem& p, const DecodeSizes& sizes, const Form& form) {
   DecodeScratch map;

@@ -1,13 +1,6 @@
 // A query head's rows from the parts of their chunks, in the order of the keys:
 //   o = sum w o_c / sum w,   lse = M + ln sum w,   w = l_c e^(m_c - M)
 
-/// m with the rounding that its weights know of (softmax.inl).
-template <class F>
-double used_max(typename F::real m) {
-  const bool large = m > large_logit || m < -large_logit;
-  return large ? double(m) : double(m * typename F::real(log2_of_e)) * ln_of_2;
-}
-
 template <class F>
 void merge_parts(const DecodeCall& call, std::int64_t item, int) {
   using real = typename F::real;

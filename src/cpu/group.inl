@@ -301,10 +301,9 @@ void GroupStep<F>::output() {
   const int from = begin_ / F::unit_elements * F::unit_elements;
   const int steps = (end_ - from + F::unit_elements - 1) / F::unit_elements;
   const auto* p = reinterpret_cast<const unit*>(tile_.s_) + from / F::unit_elements;
-  output_rows<F>(p, stride_ * sizeof(real) / sizeof(unit), tile_.v_,
-                 (key_begin_ + from) / F::unit_elements, steps,
-                 tile_.o_ + first_ * call_.sizes.o_stride, call_.sizes.o_stride,
-                 subtrahends_.alpha);
+  output_rows<F>(
+      p, stride_ * sizeof(real) / sizeof(unit), tile_.v_, (key_begin_ + from) / F::unit_elements,
+      steps, tile_.o_ + first_ * call_.sizes.o_stride, call_.sizes.o_stride, subtrahends_.alpha);
 }
 
 /// The slow path for rows that came out not finite: the very sums of output(), in its order,

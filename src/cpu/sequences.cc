@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <new>
 
+#include "cpu/rounding.h"
 #include "cpu/scopes.h"
 
 namespace onepass::cpu {
 namespace {
-
-std::int64_t pieces(std::int64_t count, std::int64_t size) { return (count + size - 1) / size; }
 
 /// The last sequence with `before * heads` <= item: empty ones share their number with the next.
 const SequenceWork& sequence_of(const ForwardCall& call, std::int64_t item, std::int64_t heads,
@@ -29,7 +28,7 @@ std::int64_t row_tiles_before(const ForwardCall& call, const SequenceWork& s, st
 }
 
 std::int64_t sequences_bytes(std::int64_t b) {
-  return pieces(b * static_cast<std::int64_t>(sizeof(SequenceWork)), 64) * 64;
+  return round_up(b * static_cast<std::int64_t>(sizeof(SequenceWork)), 64);
 }
 
 void list_sequences(ForwardCall& call) {
@@ -37,9 +36,9 @@ void list_sequences(ForwardCall& call) {
   SequenceWork next;
   for (std::int64_t b = 0; b < call.b; ++b) {
     next.at = call.problem->sequence(b);
-    next.row_tiles = pieces(next.at.s_q, call.sizes.tile_rows);
+    next.row_tiles = divide_up(next.at.s_q, call.sizes.tile_rows);
     // Keys that no query looks at are not packed.
-    next.key_groups = next.at.s_q > 0 ? pieces(next.at.s_kv, group_keys) : 0;
+    next.key_groups = next.at.s_q > 0 ? divide_up(next.at.s_kv, group_keys) : 0;
     next.scope_bytes = scope_bytes(*call.problem, next.at.s_q, next.at.s_kv);
     new (table + b) SequenceWork(next);
     next.row_tiles_before += next.row_tiles;

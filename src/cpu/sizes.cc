@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/rounding.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
 #include "cpu/tiles.h"
@@ -18,10 +19,6 @@ constexpr std::int64_t wave_bytes_per_thread = std::int64_t{2} << 20;
 constexpr std::int64_t few_queries = 48;
 // Work that pays for waking a thread (about 20 us at 100 GFLOP/s).
 constexpr double flops_per_thread = 2e6;
-
-std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
-  return (x + multiple - 1) / multiple * multiple;
-}
 
 ScratchMap scratch_map(const Problem& p, const ForwardSizes& sizes, const Form& form) {
   ScratchMap map;

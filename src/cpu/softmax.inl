@@ -73,13 +73,17 @@ void weigh_row(typename F::real* s, std::int64_t begin, std::int64_t end, typena
   F::store(row_sum, F::fma(F::load(row_sum), F::set1(alpha), sum0 + sum1));
 }
 
+/// m with the rounding that its row's weights know of.
+template <class F>
+double used_max(typename F::real m) {
+  const bool large = m > large_logit || m < -large_logit;
+  return large ? double(m) : double(m * typename F::real(log2_of_e)) * ln_of_2;
+}
+
 /// ln of the row's sum: m with its rounding, and ln l.
 template <class F>
 typename F::real row_lse(typename F::real most, typename F::real sum) {
-  using real = typename F::real;
-  const bool large = most > large_logit || most < -large_logit;
-  const double used = large ? double(most) : double(most * real(log2_of_e)) * ln_of_2;
-  return real(used + __builtin_log2(double(sum)) * ln_of_2);
+  return typename F::real(used_max<F>(most) + __builtin_log2(double(sum)) * ln_of_2);
 }
 
 /// Weights of a row times a power of 2, exactly but for the smallest. `first` and `count` in
