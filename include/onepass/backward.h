@@ -40,6 +40,10 @@ void attention_backward(const TensorView& q, const TensorView& k, const TensorVi
 Plan plan_backward(const TensorView& q, const TensorView& k, const TensorView& v,
                    const Backward& backward, const Attention& options = {}, int threads = 0);
 
+/// Plans it with its kernels ready on the device (onepass/plan.h).
+Plan prepare_backward(const TensorView& q, const TensorView& k, const TensorView& v,
+                      const Backward& backward, const Attention& options = {}, int threads = 0);
+
 /// The pairs that dropout keeps, into mask (b, h_q, s_q, s_kv), bool or uint8: 1 = kept. The mask
 /// may lie on a GPU: it is then written in order on exec.stream.
 void dropout_mask(const TensorView& mask, const Dropout& dropout, const Exec& exec = {});

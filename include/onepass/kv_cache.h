@@ -44,4 +44,8 @@ void attention_kvcache(const TensorView& q, const KvCache& cache, const TensorVi
 Plan plan(const TensorView& q, const KvCache& cache, const TensorView& o,
           const Attention& options = {}, int threads = 0);
 
+/// Plans it with its kernels ready on the device (onepass/plan.h).
+Plan prepare(const TensorView& q, const KvCache& cache, const TensorView& o,
+             const Attention& options = {}, int threads = 0);
+
 }  // namespace onepass

@@ -9,6 +9,10 @@
 
 namespace onepass {
 
+namespace cuda {
+struct Kernel;
+}
+
 /// CPU instruction sets a kernel is compiled for, in rising order of preference.
 enum class Isa : std::uint8_t { baseline, neon, avx2, avx512, avx512_bf16 };
 const char* name(Isa isa);
@@ -50,11 +54,19 @@ struct Plan {
   std::string reason;            // why this kernel
   std::vector<Refusal> refused;  // every other kernel, with its reason
   std::string problem_line;
+  /// Of a GPU: the plan's compiled kernels, loaded on its device; empty before prepare().
+  std::vector<const cuda::Kernel*> kernels;
 };
 
 /// Plans a call without touching memory: data pointers may be null.
 Plan plan(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
           const Attention& options = {}, int threads = 0);
+
+/// Plans a call and compiles and loads its kernels, so that the call itself does neither, as it
+/// must where a graph is captured. A kernel whose code spills registers makes way for the next.
+/// On the CPU the same as plan(). Data pointers may be null.
+Plan prepare(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
+             const Attention& options = {}, int threads = 0);
 
 /// The plan as text: every kernel with yes or no and why, tiles, workspace.
 std::string explain(const Plan& plan);

@@ -16,6 +16,11 @@ Plan plan(const TensorView& q, const TensorView& k, const TensorView& v, const T
   return plan_for(value_or_throw(validate(q, k, v, o, options)), threads);
 }
 
+Plan prepare(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
+             const Attention& options, int threads) {
+  return prepare_for(value_or_throw(validate(q, k, v, o, options)), threads);
+}
+
 const char* version() { return ONEPASS_VERSION; }
 
 }  // namespace onepass

@@ -16,4 +16,9 @@ Plan plan_backward(const TensorView& q, const TensorView& k, const TensorView& v
   return plan_for(value_or_throw(validate_backward(q, k, v, backward, options)), threads);
 }
 
+Plan prepare_backward(const TensorView& q, const TensorView& k, const TensorView& v,
+                      const Backward& backward, const Attention& options, int threads) {
+  return prepare_for(value_or_throw(validate_backward(q, k, v, backward, options)), threads);
+}
+
 }  // namespace onepass

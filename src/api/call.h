@@ -18,7 +18,11 @@ T value_or_throw(Result<T> result) {
 /// Throws Error, also when ONEPASS_ISA or `threads` asks for what is not here.
 Plan plan_for(const Problem& problem, int threads);
 
-/// Checks the memory, plans, finds workspace, launches. Throws Error before anything is written.
+/// The same, with its kernels ready on the device.
+Plan prepare_for(const Problem& problem, int threads);
+
+/// Checks the memory, plans, prepares, finds workspace, launches. Throws Error before anything is
+/// written.
 void run(const Problem& problem, const Exec& exec);
 
 }  // namespace onepass

@@ -16,4 +16,9 @@ Plan plan(const TensorView& q, const KvCache& cache, const TensorView& o, const 
   return plan_for(value_or_throw(validate(q, cache, o, options)), threads);
 }
 
+Plan prepare(const TensorView& q, const KvCache& cache, const TensorView& o,
+             const Attention& options, int threads) {
+  return prepare_for(value_or_throw(validate(q, cache, o, options)), threads);
+}
+
 }  // namespace onepass

@@ -18,6 +18,19 @@ struct Interval {
   std::uintptr_t begin, end;
 };
 
+bool meet(const Interval& a, const Interval& b) { return a.begin < b.end && b.begin < a.end; }
+
+// From a view's first byte to its last.
+Interval range_of(const TensorView& view) {
+  std::int64_t below = 0, above = size_bytes(view.dtype);
+  for (int i = 0; i < view.rank; ++i) {
+    const std::int64_t reach = (view.shape[i] - 1) * view.strides[i] * size_bytes(view.dtype);
+    (reach < 0 ? below : above) += reach;
+  }
+  const auto first = reinterpret_cast<std::uintptr_t>(view.data);
+  return {first + static_cast<std::uintptr_t>(below), first + static_cast<std::uintptr_t>(above)};
+}
+
 // A view as runs of `run_bytes` at `first` plus every combination of the dims: strides positive,
 // the finest first, dims that continue the run taken into it.
 struct Runs {
@@ -97,14 +110,13 @@ std::vector<Interval> intervals_of(const Runs& runs) {
   return out;
 }
 
-bool meet(const Interval& a, const Interval& b) { return a.begin < b.end && b.begin < a.end; }
-
 }  // namespace
 
 bool overlap(const TensorView& a, const TensorView& b) {
   if (!a.given() || !b.given() || a.elements() == 0 || b.elements() == 0) return false;
+  if (!meet(range_of(a), range_of(b))) return false;
   const Runs runs_a = runs_of(a), runs_b = runs_of(b);
-  if (!meet(range_of(runs_a), range_of(runs_b)) || alternate(runs_a, runs_b)) return false;
+  if (alternate(runs_a, runs_b)) return false;
   const std::vector<Interval> all_a = intervals_of(runs_a), all_b = intervals_of(runs_b);
   for (std::size_t i = 0, j = 0; i < all_a.size() && j < all_b.size();) {
     if (meet(all_a[i], all_b[j])) return true;

@@ -18,30 +18,65 @@ std::span<const KernelRow> registry(Pass pass) {
   return cpu::backward_kernels();
 }
 
-Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities) {
-  Plan plan;
-  plan.threads = capabilities.threads;
-  plan.problem_line = problem.line();
-  const KernelRow* chosen = nullptr;
+namespace {
+
+std::string verdict_on(const KernelRow& row, std::span<const Refusal> verdicts) {
+  for (const Refusal& verdict : verdicts) {
+    if (verdict.kernel == row.name) return verdict.reason;
+  }
+  return {};
+}
+
+std::string refuse(const KernelRow& row, const Problem& problem, const Capabilities& capabilities,
+                   std::span<const Refusal> verdicts) {
+  std::string reason = row.refuse(problem, capabilities);
+  return reason.empty() ? verdict_on(row, verdicts) : reason;
+}
+
+Status no_kernel(const Problem& problem, const Capabilities& capabilities,
+                 std::span<const Refusal> verdicts) {
+  std::string message = "attention: no kernel takes " + problem.line() + ";";
   for (const KernelRow& row : registry(problem.pass)) {
-    std::string reason = row.refuse(problem, capabilities);
-    if (reason.empty() && chosen == nullptr) {
-      chosen = &row;
-      continue;
-    }
-    if (reason.empty()) reason = std::string("can run it, but ") + chosen->name + " comes first";
+    message += std::string(" ") + row.name + ": " + refuse(row, problem, capabilities, verdicts);
+    message += ";";
+  }
+  return {Code::not_supported, message + " change what the reasons name"};
+}
+
+}  // namespace
+
+Result<Plan> choose(const Problem& problem, const Capabilities& capabilities,
+                    std::span<const Refusal> verdicts) {
+  for (const KernelRow& row : registry(problem.pass)) {
+    // Here only to save the words of a reason that nobody reads.
+    if (row.device != problem.device.kind) continue;
+    if (!refuse(row, problem, capabilities, verdicts).empty()) continue;
+    Plan plan;
+    plan.threads = capabilities.threads;
+    plan.kernel = row.name;
+    plan.refused.assign(verdicts.begin(), verdicts.end());
+    row.layout(problem, plan);
+    return plan;
+  }
+  return no_kernel(problem, capabilities, verdicts);
+}
+
+void explain_choice(const Problem& problem, const Capabilities& capabilities, Plan& plan) {
+  const std::vector<Refusal> verdicts = std::move(plan.refused);
+  plan.refused.clear();
+  plan.problem_line = problem.line();
+  plan.reason = "first in order of preference that takes the problem";
+  for (const KernelRow& row : registry(problem.pass)) {
+    if (plan.kernel == row.name) continue;
+    std::string reason = refuse(row, problem, capabilities, verdicts);
+    if (reason.empty()) reason = "can run it, but " + plan.kernel + " comes first";
     plan.refused.push_back({row.name, std::move(reason)});
   }
-  if (chosen == nullptr) {
-    std::string message = "attention: no kernel takes " + plan.problem_line + ";";
-    for (const Refusal& refusal : plan.refused) {
-      message += " " + refusal.kernel + ": " + refusal.reason + ";";
-    }
-    return Status{Code::not_supported, message + " change what the reasons name"};
-  }
-  plan.kernel = chosen->name;
-  plan.reason = "first in order of preference that takes the problem";
-  chosen->layout(problem, plan);
+}
+
+Result<Plan> make_plan(const Problem& problem, const Capabilities& capabilities) {
+  Result<Plan> plan = choose(problem, capabilities);
+  if (plan.ok()) explain_choice(problem, capabilities, plan.value());
   return plan;
 }
 

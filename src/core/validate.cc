@@ -2,6 +2,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "core/check.h"
@@ -9,7 +10,7 @@
 #include "core/lengths.h"
 #include "core/overlap.h"
 #include "core/problem.h"
-#include "lang/compile.h"
+#include "lang/compile_once.h"
 
 namespace onepass {
 namespace {
@@ -228,8 +229,10 @@ Status check_start_values(std::string_view argument, const StartOf& start, std::
 }
 
 struct Named {
-  std::string name;
+  std::string_view name;
   const TensorView* view;
+  const char* before = "";  // the name
+  std::string full_name() const { return before + std::string(name); }
 };
 
 std::vector<Named> inputs_of(const Problem& p) {
@@ -255,14 +258,14 @@ std::vector<Named> outputs_of(const Problem& p) {
   if (p.pass == Pass::forward) return {{"o", &p.o}, {"lse", &p.lse}};
   std::vector<Named> all = {{"dq", &p.dq}, {"dk", &p.dk}, {"dv", &p.dv}, {"dsink", &p.dsink}};
   for (const ArgumentGradient& one : p.dargs) {
-    all.push_back({"gradient of " + one.name, &one.gradient});
+    all.push_back({one.name, &one.gradient, "gradient of "});
   }
   return all;
 }
 
 Status check_apart(const Named& written, const Named& other) {
   if (!overlap(*written.view, *other.view)) return {};
-  return Status::invalid(written.name + ": overlaps " + other.name +
+  return Status::invalid(written.full_name() + ": overlaps " + other.full_name() +
                          "; inputs are read while it is written; give it memory of its own");
 }
 
@@ -272,7 +275,7 @@ Status validate_memory(const Problem& p) {
   const std::vector<Named> inputs = inputs_of(p), outputs = outputs_of(p);
   for (const auto* tensors : {&inputs, &outputs}) {
     for (const Named& one : *tensors) {
-      if (Status s = check::memory(one.name, *one.view); !s.ok()) return s;
+      if (Status s = check::memory(one.full_name(), *one.view); !s.ok()) return s;
     }
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -319,13 +322,13 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
   if (Status s = check_arguments(options.args, p.device); !s.ok()) return s;
   p.definitions = options.definitions, p.args = options.args;
   Result<lang::Program> mask =
-      lang::compile(options.mask, lang::Kind::mask, options.args, options.definitions);
+      lang::compile_once(options.mask, lang::Kind::mask, options.args, options.definitions);
   if (!mask.ok()) return mask.status();
   p.mask = std::move(mask.value());
   p.has_mask = !p.mask.trivial();
   if (!options.score.empty()) {
     Result<lang::Program> score =
-        lang::compile(options.score, lang::Kind::score, options.args, options.definitions);
+        lang::compile_once(options.score, lang::Kind::score, options.args, options.definitions);
     if (!score.ok()) return score.status();
     p.score = std::move(score.value());
     p.has_score = !p.score.trivial();

@@ -26,9 +26,8 @@ Result<int> attribute(const cuda::Driver& driver, Attribute which, int device) {
   return value;
 }
 
-}  // namespace
-
-Result<Capabilities> cuda_capabilities(int device) {
+// Asked of the driver once a device: its answers never change.
+Result<Capabilities> ask_capabilities(int device) {
   const Result<cuda::Driver>& driver = cuda::driver();
   if (!driver.ok()) return driver.status();
   int count = 0;
@@ -61,6 +60,18 @@ Result<Capabilities> cuda_capabilities(int device) {
                                            "host memory"};
   }
   return all;
+}
+
+}  // namespace
+
+Result<Capabilities> cuda_capabilities(int device) {
+  static std::mutex mutex;
+  static std::map<int, Capabilities> known;
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(device); found != known.end()) return found->second;
+  Result<Capabilities> asked = ask_capabilities(device);
+  if (asked.ok()) known[device] = asked.value();
+  return asked;
 }
 
 namespace cuda {

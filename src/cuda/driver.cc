@@ -26,6 +26,12 @@ Status Driver::check(int result, const char* what) const {
                                    "look for an earlier failure on it"};
 }
 
+bool Driver::captures(Stream stream) const {
+  constexpr int capture_implicit = 906;  // the default stream while another one is captured
+  int status = 0;
+  return stream_is_capturing(stream, &status) == capture_implicit || status != 0;
+}
+
 Result<Driver> load_driver(const std::string& name) {
   SharedLibrary library(name);
   if (!library.opened()) return unavailable("no driver (" + library.error() + ")");
@@ -54,6 +60,11 @@ Result<Driver> load_driver(const std::string& name) {
   library.find("cuKernelGetFunction", d.kernel_get_function);
   library.find("cuKernelGetAttribute", d.kernel_get_attribute);
   library.find("cuKernelSetAttribute", d.kernel_set_attribute);
+  library.find("cuMemPoolCreate", d.pool_create);
+  library.find("cuMemPoolSetAttribute", d.pool_set_attribute);
+  library.find("cuMemAllocFromPoolAsync", d.memory_take);
+  library.find("cuMemFreeAsync", d.memory_give_back);
+  library.find("cuStreamIsCapturing", d.stream_is_capturing);
   library.find("cuLaunchKernel", d.launch_kernel);
   if (!library.missing().empty()) return unavailable("the driver lacks " + library.missing());
   if (const int result = init(0); result != 0) {

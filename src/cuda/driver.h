@@ -14,6 +14,7 @@ using Context = void*;
 using Stream = void*;
 using Library = void*;
 using KernelHandle = void*;
+using MemoryPool = void*;
 using DeviceAddress = unsigned long long;
 
 struct Driver {
@@ -33,11 +34,18 @@ struct Driver {
   int (*kernel_get_function)(void**, KernelHandle);
   int (*kernel_get_attribute)(int*, int, KernelHandle, DeviceId);
   int (*kernel_set_attribute)(int, int, KernelHandle, DeviceId);
+  int (*pool_create)(MemoryPool*, const void*);
+  int (*pool_set_attribute)(MemoryPool, int, void*);
+  int (*memory_take)(DeviceAddress*, std::size_t, MemoryPool, Stream);
+  int (*memory_give_back)(DeviceAddress, Stream);
+  int (*stream_is_capturing)(Stream, int*);
   int (*launch_kernel)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        unsigned, Stream, void**, void**);
 
   /// The Status of a call that returned `result`: ok for 0, else `what: the driver's words; ...`.
   Status check(int result, const char* what) const;
+  /// Work on the stream is being recorded into a graph, so that nothing may be compiled or loaded.
+  bool captures(Stream stream) const;
 };
 
 /// Loads a driver library and starts it. A Status says which piece is missing.

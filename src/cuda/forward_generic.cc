@@ -79,11 +79,17 @@ const lang::Program& plain_score() {
 
 const lang::Program& score_of(const Problem& p) { return p.has_score ? p.score : plain_score(); }
 
+std::size_t call_size(const Problem& p) {
+  return sizeof(Forward) + lang::cuda_text_parameter_bytes(p.mask) +
+         lang::cuda_text_parameter_bytes(score_of(p));
+}
+
 // Forward and the parameters of both texts, one after the other as in the kernel's Call.
 std::vector<std::byte> call_bytes(const Problem& p) {
   const Forward forward = forward_of(p);
   std::vector<std::byte> bytes(sizeof forward);
   std::memcpy(bytes.data(), &forward, sizeof forward);
+  bytes.reserve(call_size(p));
   for (const lang::Program* program : {&p.mask, &score_of(p)}) {
     const std::vector<std::byte> more = lang::cuda_text_parameters(*program);
     bytes.insert(bytes.end(), more.begin(), more.end());
@@ -106,7 +112,7 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
   if (p.q_start.array.given() || p.k_start.array.given()) {
     return "q_start, k_start: arrays; this kernel takes numbers";
   }
-  if (call_bytes(p).size() > most_parameter_bytes) {
+  if (call_size(p) > most_parameter_bytes) {
     return "args: more than a kernel's 4096 bytes of parameters hold; use fewer";
   }
   return {};
@@ -117,21 +123,39 @@ void layout(const Problem&, Plan& plan) {
   plan.threads = 1;
 }
 
-Status launch(const Problem& p, const Plan&, const Exec& exec) {
-  const Result<Capabilities> capabilities = cuda_capabilities(p.device.index);
-  if (!capabilities.ok()) return capabilities.status();
-  const Result<const Kernel*> kernel =
-      prepare_kernel(generic_forward_source(p), "forward_generic", capabilities.value());
-  if (!kernel.ok()) return kernel.status();
+// Element types, head dims, what the call has.
+std::string config_text(const Problem& p) {
+  const auto constant = [](const char* type, const char* name, std::int64_t value) {
+    return std::string("constexpr ") + type + " " + name + " = " + std::to_string(value) + ";\n";
+  };
+  return std::string("namespace config {\nusing Element = ") + element_name(p.dtype) +
+         ";\nusing Output = " + element_name(p.out_dtype) + ";\n" + constant("int", "d", p.d) +
+         constant("int", "d_v", p.d_v) + constant("bool", "has_lse", p.lse.given()) +
+         constant("bool", "has_sink", p.sink.given()) +
+         constant("bool", "has_dropout", p.dropout.p > 0.0) + "}  // namespace config\n";
+}
+
+std::vector<KernelSource> sources(const Problem& p) {
+  std::string configuration;
+  configuration.reserve(512);
+  const auto add = [&](std::int64_t value) { configuration += std::to_string(value) += ' '; };
+  add(static_cast<int>(p.dtype)), add(static_cast<int>(p.out_dtype)), add(p.d), add(p.d_v);
+  add(p.lse.given()), add(p.sink.given()), add(p.dropout.p > 0.0);
+  lang::add_cuda_text_key(p.mask, configuration);
+  lang::add_cuda_text_key(score_of(p), configuration);
+  return {{"forward_generic", std::move(configuration), generic_forward_source}};
+}
+
+Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   const std::int64_t tiles = p.b * p.h_q * ((p.s_q + tile_rows - 1) / tile_rows);
   if (tiles == 0) return {};
   const Grid grid{.blocks = static_cast<std::uint32_t>(std::min(tiles, most_blocks)),
                   .threads = threads};
-  return launch_kernel(*kernel.value(), p.device.index, grid, exec.stream, call_bytes(p).data());
+  return launch_kernel(*plan.kernels[0], p.device.index, grid, exec.stream, call_bytes(p).data());
 }
 
 constexpr KernelRow rows[] = {
-    {"cuda.forward.generic", Device::Kind::cuda, refuse, layout, launch},
+    {"cuda.forward.generic", Device::Kind::cuda, refuse, layout, launch, sources},
 };
 
 }  // namespace
@@ -140,15 +164,7 @@ std::span<const KernelRow> forward_kernels() { return rows; }
 
 std::string generic_forward_source(const Problem& p) {
   const bool fast = p.dtype != DType::float32;
-  const auto constant = [](const char* type, const char* name, std::int64_t value) {
-    return std::string("constexpr ") + type + " " + name + " = " + std::to_string(value) + ";\n";
-  };
-  return lang::cuda_text_prelude() +
-         "namespace config {\nusing Element = " + element_name(p.dtype) +
-         ";\nusing Output = " + element_name(p.out_dtype) + ";\n" + constant("int", "d", p.d) +
-         constant("int", "d_v", p.d_v) + constant("bool", "has_lse", p.lse.given()) +
-         constant("bool", "has_sink", p.sink.given()) +
-         constant("bool", "has_dropout", p.dropout.p > 0.0) + "}  // namespace config\n" +
+  return lang::cuda_text_prelude() + config_text(p) +
          lang::cuda_text(p.mask, {.name = "mask_text"}) +
          lang::cuda_text(score_of(p), {.name = "score_text", .fast = fast}) +
          kernel_text("cuda/kernels/forward_generic.cuh");

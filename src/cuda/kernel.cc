@@ -1,11 +1,13 @@
 #include "cuda/kernel.h"
 
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "cuda/device.h"
+#include "cuda/machine_code.h"
 
 namespace onepass::cuda {
 namespace {
@@ -13,46 +15,74 @@ namespace {
 // CUfunction_attribute.
 constexpr int shared_size_bytes = 1, max_dynamic_shared_size_bytes = 8;
 
-std::string cache_key(const Nvrtc& nvrtc, const std::string& source,
-                      const std::string& architecture) {
-  std::string key = nvrtc.identity + "\n";
-  for (const std::string& option : compile_options(nvrtc, architecture)) key += option + "\n";
-  return key + source;
-}
-
-// One kernel of one source on one architecture: whoever comes first loads it, others wait.
+// One kernel of one source on one architecture: whoever comes first compiles it, others wait.
 struct Entry {
   std::mutex mutex;
+  bool compiled = false;
+  std::string cubin;  // until it is loaded
   Kernel kernel;
   std::set<int> devices;  // whose memory holds it
 };
 
+struct Entries {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::unique_ptr<Entry>> by_key;
+};
+
+Entries& entries() {
+  static Entries all;
+  return all;
+}
+
+std::string key_of(const std::string& name, const std::string& configuration,
+                   const Capabilities& capabilities) {
+  std::string key;
+  key.reserve(name.size() + configuration.size() + 8);
+  key += name;
+  key += '\0';
+  key += std::to_string(capabilities.sm);
+  key += ' ';
+  key += configuration;
+  return key;
+}
+
+// Null where there is none.
+Entry* find_entry(const std::string& key) {
+  const std::lock_guard lock(entries().mutex);
+  const auto found = entries().by_key.find(key);
+  return found == entries().by_key.end() ? nullptr : found->second.get();
+}
+
 Entry& entry_of(const std::string& key) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<Entry>> entries;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Entry>& entry = entries[key];
+  const std::lock_guard lock(entries().mutex);
+  std::unique_ptr<Entry>& entry = entries().by_key[key];
   if (entry == nullptr) entry = std::make_unique<Entry>();
   return *entry;
 }
 
-Result<Kernel> load(const Driver& driver, const std::string& source, const std::string& name,
-                    const std::string& architecture) {
-  const Result<Nvrtc>& compiler = nvrtc();
-  if (!compiler.ok()) return compiler.status();
-  const Result<Compiled> compiled =
-      compile_cached(DiskCache(cache_folder()), compiler.value(), source, architecture);
-  if (!compiled.ok()) return compiled.status();
+// Its mutex is held, here and below.
+template <class Source>
+Status compile_entry(Entry& entry, const Source& source, const Capabilities& capabilities) {
+  if (entry.compiled) return {};
+  Result<Compiled> code = machine_code(source(), architecture(capabilities));
+  if (!code.ok()) return code.status();
+  entry.cubin = std::move(code.value().cubin);
+  entry.kernel.report = read_compile_log(code.value().log);
+  entry.compiled = true;
+  return {};
+}
+
+Status load_entry(Entry& entry, const Driver& driver, const std::string& name) {
+  if (entry.kernel.handle != nullptr) return {};
   Library library = nullptr;
-  Status status = driver.check(driver.library_load_data(&library, compiled.value().cubin.data(),
-                                                        nullptr, nullptr, 0, nullptr, nullptr, 0),
+  Status status = driver.check(driver.library_load_data(&library, entry.cubin.data(), nullptr,
+                                                        nullptr, 0, nullptr, nullptr, 0),
                                "kernel: loading");
   if (!status.ok()) return status;
-  Kernel kernel{nullptr, read_compile_log(compiled.value().log)};
-  status = driver.check(driver.library_get_kernel(&kernel.handle, library, name.c_str()),
+  status = driver.check(driver.library_get_kernel(&entry.kernel.handle, library, name.c_str()),
                         ("kernel: " + name).c_str());
-  if (!status.ok()) return status;
-  return kernel;
+  if (status.ok()) std::string().swap(entry.cubin);
+  return status;
 }
 
 // Lets it take all shared memory of a block there that its own arrays leave.
@@ -73,46 +103,73 @@ Status allow_shared_memory(const Driver& driver, const Kernel& kernel,
 }
 
 // Makes the driver load it into the device's memory now.
-Status load_on_device(const Driver& driver, const Kernel& kernel,
-                      const Capabilities& capabilities) {
-  const ContextScope context(driver, capabilities.device.index);
+Status load_on_device(Entry& entry, const Driver& driver, const Capabilities& capabilities) {
+  const int device = capabilities.device.index;
+  if (entry.devices.count(device) != 0) return {};
+  const ContextScope context(driver, device);
   if (!context.status().ok()) return context.status();
   void* function = nullptr;
-  Status status = driver.check(driver.kernel_get_function(&function, kernel.handle),
+  Status status = driver.check(driver.kernel_get_function(&function, entry.kernel.handle),
                                "kernel: loading on the device");
   if (!status.ok()) return status;
-  return allow_shared_memory(driver, kernel, capabilities);
+  status = allow_shared_memory(driver, entry.kernel, capabilities);
+  if (status.ok()) entry.devices.insert(device);
+  return status;
+}
+
+template <class Source>
+Result<const Kernel*> prepare_entry(const std::string& key, const std::string& name,
+                                    const Source& source, const Capabilities& capabilities) {
+  const Result<Driver>& driver = cuda::driver();
+  if (!driver.ok()) return driver.status();
+  Entry& entry = entry_of(key);
+  const std::lock_guard lock(entry.mutex);
+  if (Status s = compile_entry(entry, source, capabilities); !s.ok()) return s;
+  if (Status s = load_entry(entry, driver.value(), name); !s.ok()) return s;
+  if (Status s = load_on_device(entry, driver.value(), capabilities); !s.ok()) return s;
+  return &entry.kernel;
 }
 
 }  // namespace
 
-Result<Compiled> compile_cached(const DiskCache& cache, const Nvrtc& nvrtc,
-                                const std::string& source, const std::string& architecture) {
-  const std::string key = cache_key(nvrtc, source, architecture);
-  if (std::optional<Compiled> kept = cache.read(key)) return std::move(*kept);
-  Result<Compiled> compiled = compile(nvrtc, source, architecture);
-  if (compiled.ok()) cache.write(key, compiled.value());
-  return compiled;
+std::string verdict_on(const KernelSource& source, const CompileReport& report) {
+  if (report.spill_bytes > 0) {
+    return std::string("its compiled kernel ") + source.name + " spills " +
+           std::to_string(report.spill_bytes) + " bytes of registers";
+  }
+  if (report.ignored.empty()) return {};
+  return std::string("of its kernel ") + source.name +
+         " the compiler says: " + report.ignored.front();
+}
+
+FoundKernel find_kernel(const KernelSource& source, const Capabilities& capabilities) {
+  Entry* const entry = find_entry(key_of(source.name, source.configuration, capabilities));
+  if (entry == nullptr) return {};
+  const std::lock_guard lock(entry->mutex);
+  const bool ready = entry->devices.count(capabilities.device.index) != 0;
+  return {ready ? &entry->kernel : nullptr, entry->compiled ? &entry->kernel.report : nullptr};
+}
+
+Result<const CompileReport*> compile_kernel(const KernelSource& source, const Problem& problem,
+                                            const Capabilities& capabilities) {
+  Entry& entry = entry_of(key_of(source.name, source.configuration, capabilities));
+  const std::lock_guard lock(entry.mutex);
+  const auto text = [&] { return source.source(problem); };
+  if (Status s = compile_entry(entry, text, capabilities); !s.ok()) return s;
+  return &entry.kernel.report;
+}
+
+Result<const Kernel*> prepare_kernel(const KernelSource& source, const Problem& problem,
+                                     const Capabilities& capabilities) {
+  return prepare_entry(
+      key_of(source.name, source.configuration, capabilities), source.name,
+      [&] { return source.source(problem); }, capabilities);
 }
 
 Result<const Kernel*> prepare_kernel(const std::string& source, const std::string& name,
                                      const Capabilities& capabilities) {
-  const Result<Driver>& driver = cuda::driver();
-  if (!driver.ok()) return driver.status();
-  const std::string target = architecture(capabilities);
-  Entry& entry = entry_of(target + " " + name + "\n" + source);
-  const std::lock_guard lock(entry.mutex);
-  if (entry.kernel.handle == nullptr) {
-    Result<Kernel> loaded = load(driver.value(), source, name, target);
-    if (!loaded.ok()) return loaded.status();
-    entry.kernel = std::move(loaded.value());
-  }
-  const int device = capabilities.device.index;
-  if (entry.devices.count(device) == 0) {
-    if (Status s = load_on_device(driver.value(), entry.kernel, capabilities); !s.ok()) return s;
-    entry.devices.insert(device);
-  }
-  return &entry.kernel;
+  return prepare_entry(
+      key_of(name, source, capabilities), name, [&] { return source; }, capabilities);
 }
 
 Status launch_kernel(const Kernel& kernel, int device, const Grid& grid, void* stream,

@@ -1,32 +1,51 @@
-// A kernel from its text to a launch: memory cache, disk cache, compiler, driver.
+// A kernel from its source to a launch; what was compiled and loaded stays for the process.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 
+#include "core/problem.h"
 #include "cuda/compile_log.h"
-#include "cuda/compiler.h"
-#include "cuda/disk_cache.h"
 #include "cuda/driver.h"
 #include "onepass/plan.h"
 
 namespace onepass::cuda {
 
-/// Machine code for `architecture`, from the disk cache or compiled and kept there. Its key:
-/// source, options, architecture and the identity of the NVRTC.
-Result<Compiled> compile_cached(const DiskCache& cache, const Nvrtc& nvrtc,
-                                const std::string& source, const std::string& architecture);
+/// One kernel that a call needs.
+struct KernelSource {
+  const char* name;           // of the kernel in its source; no other source has one of this name
+  std::string configuration;  // what the source is made from: equal ones, equal sources
+  std::string (*source)(const Problem&);
+};
 
-/// Loaded for the whole process and every device of its architecture; never unloaded.
+/// Code of one kernel; once loaded it is so for the whole process and every device of its
+/// architecture; never unloaded.
 struct Kernel {
   KernelHandle handle = nullptr;
   CompileReport report;
 };
 
-/// The kernel `name` of a source, ready on the device of `capabilities`, so that a launch there
-/// neither compiles nor loads. Compiled or read at the first call for this source and architecture,
-/// which threads may make at once.
+/// Why a candidate with this kernel makes way for the next one; empty = it need not.
+std::string verdict_on(const KernelSource& source, const CompileReport& report);
+
+struct FoundKernel {
+  const Kernel* ready = nullptr;          // on the device of the capabilities
+  const CompileReport* report = nullptr;  // compiled at least
+};
+/// What this process has of a kernel already.
+FoundKernel find_kernel(const KernelSource& source, const Capabilities& capabilities);
+
+/// What the compiler says of it. It is compiled or read but not loaded, so that no GPU is needed.
+Result<const CompileReport*> compile_kernel(const KernelSource& source, const Problem& problem,
+                                            const Capabilities& capabilities);
+
+/// The kernel, ready on the device of `capabilities`, so that a launch there neither compiles nor
+/// loads. Compiled or read at the first call for this source and architecture, which threads may
+/// make at once.
+Result<const Kernel*> prepare_kernel(const KernelSource& source, const Problem& problem,
+                                     const Capabilities& capabilities);
+
+/// The same for a source that depends on no problem.
 Result<const Kernel*> prepare_kernel(const std::string& source, const std::string& name,
                                      const Capabilities& capabilities);
 

@@ -1,5 +1,6 @@
 #include "lang/cuda_text.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "lang/cuda_text_writer.h"
@@ -120,8 +121,41 @@ std::string cuda_text(const Program& program, const CudaText& options) {
   return CudaTextWriter(program, options).text();
 }
 
+void add_cuda_text_key(const Program& program, std::string& key) {
+  const auto add = [&](auto value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  add(program.kind), add(program.root);
+  add(static_cast<std::int32_t>(program.nodes.size()));
+  add(static_cast<std::int32_t>(program.parameters.size()));
+  add(static_cast<std::int32_t>(program.arrays.size()));
+  for (const Node& node : program.nodes) {
+    add(node.op), add(node.type), add(node.varies), add(node.operands), add(node.name);
+    add(node.slot);
+    for (std::size_t i = 0; i < node.operands; ++i) add(node.operand[i]);
+    if (node.op == Op::constant) add(node.integer), add(node.real);
+  }
+  for (const Array& array : program.arrays) {
+    const TensorView& view = array.view;
+    add(view.dtype), add(view.rank);
+    for (std::size_t dim = 0; dim < static_cast<std::size_t>(view.rank); ++dim) {
+      const std::int64_t size = std::min<std::int64_t>(view.shape[dim], 2);
+      add(static_cast<char>(2 * size + (view.strides[dim] == 1 ? 1 : 0)));
+    }
+  }
+}
+
+std::size_t cuda_text_parameter_bytes(const Program& program) {
+  constexpr std::size_t number_bytes = sizeof(std::int64_t) + 2 * sizeof(float);
+  constexpr std::size_t array_bytes = sizeof(void*) + 2 * max_rank * sizeof(std::int64_t);
+  const std::size_t bytes =
+      number_bytes * program.parameters.size() + array_bytes * program.arrays.size();
+  return bytes == 0 ? sizeof(std::int64_t) : bytes;
+}
+
 std::vector<std::byte> cuda_text_parameters(const Program& program) {
   std::vector<std::byte> out;
+  out.reserve(cuda_text_parameter_bytes(program));
   const auto append = [&](const auto& value) {
     const std::size_t end = out.size();
     out.resize(end + sizeof value);

@@ -32,7 +32,14 @@ std::string cuda_text_prelude();
 /// of an array have size 1 or stride 1 is part of the text.
 std::string cuda_text(const Program& program, const CudaText& options);
 
+/// Appends to `key`, in few bytes, all of the program that its text is made from: equal keys, equal
+/// texts. Values of parameters, sizes and addresses are not among it.
+void add_cuda_text_key(const Program& program, std::string& key);
+
 /// The bytes of Parameters: addresses, shapes and strides of the program's arrays, and its numbers.
 std::vector<std::byte> cuda_text_parameters(const Program& program);
+
+/// How many these are.
+std::size_t cuda_text_parameter_bytes(const Program& program);
 
 }  // namespace onepass::lang

@@ -10,8 +10,8 @@
 
 #include "cuda/digest.h"
 #include "cuda/disk_cache.h"
-#include "cuda/kernel.h"
 #include "cuda/kernel_text.h"
+#include "cuda/machine_code.h"
 #include "cuda_here.h"
 #include "scoped_variable.h"
 
