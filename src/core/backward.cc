@@ -21,7 +21,8 @@ struct Like {
 
 Status check_like(const Like& t, std::initializer_list<DType> dtypes) {
   const std::string dims = std::string("the shape of ") + t.model_name;
-  if (Status s = check::tensor(t.argument, t.view, t.model.rank, dims); !s.ok()) return s;
+  if (Status s = check::tensor(t.argument, t.view, t.model.rank, dims, t.model.device); !s.ok())
+    return s;
   if (Status s = check::dtype(t.argument, t.view, dtypes, "convert it"); !s.ok()) return s;
   const auto& shape = t.model.shape;
   if (t.model.rank == 0) return {};
@@ -114,12 +115,14 @@ void add_terms(Problem& p) {
     if (asked == p.dargs.end()) continue;
     const bool own_sequence = p.b == 1 || indexed_by(read, array.view, {Name::b});
     const bool own_head = p.h_kv == 1 || indexed_by(read, array.view, {Name::h, Name::h_kv});
-    p.terms.push_back(
-        {.darg = asked - p.dargs.begin(),
-         .factor = std::move(read.factor),
-         .place = std::move(read.place),
-         .own_head = own_sequence && own_head,
-         .own_key = indexed_by(read, array.view, {Name::col, Name::k, Name::token_k})});
+    const bool own_key = indexed_by(read, array.view, {Name::col, Name::k, Name::token_k});
+    const bool own_row = indexed_by(read, array.view, {Name::row, Name::q, Name::token_q});
+    p.terms.push_back({.darg = asked - p.dargs.begin(),
+                       .factor = std::move(read.factor),
+                       .place = std::move(read.place),
+                       .own_head = own_sequence && own_head,
+                       .own_key = own_key,
+                       .own_pair = own_key && own_row});
   }
   // What one read owns another read of the same array may touch elsewhere.
   for (ArrayTerm& one : p.terms) {

@@ -52,6 +52,7 @@ struct ArrayTerm {
   lang::Program place;    // row-major number of the element, as a float; -1 = outside
   bool own_head = false;  // no element is read by two (sequence, key/value head)
   bool own_key = false;   // no element is read by two keys of a head
+  bool own_pair = false;  // no element is read here by two pairs of a head
 };
 
 enum class Pass : std::uint8_t { forward, backward };

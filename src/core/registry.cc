@@ -1,21 +1,24 @@
 #include "core/registry.h"
 
 #include "cpu/kernels.h"
+#include "cuda/backward_kernels.h"
 #include "cuda/forward_kernels.h"
 
 namespace onepass {
 
 std::span<const KernelRow> registry(Pass pass) {
-  static const std::vector<KernelRow> forward = [] {
+  const auto joined = [](std::initializer_list<std::span<const KernelRow>> parts) {
     std::vector<KernelRow> all;
-    for (const std::span<const KernelRow> some :
-         {cpu::decode_kernels(), cpu::forward_kernels(), cuda::forward_kernels()}) {
+    for (const std::span<const KernelRow> some : parts) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;
-  }();
-  if (pass == Pass::forward) return forward;
-  return cpu::backward_kernels();
+  };
+  static const std::vector<KernelRow> forward =
+      joined({cpu::decode_kernels(), cpu::forward_kernels(), cuda::forward_kernels()});
+  static const std::vector<KernelRow> backward =
+      joined({cpu::backward_kernels(), cuda::backward_kernels()});
+  return pass == Pass::forward ? forward : backward;
 }
 
 namespace {

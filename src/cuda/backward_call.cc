@@ -1,0 +1,214 @@
+#include "cuda/backward_call.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "lang/compile.h"
+#include "lang/cuda_text.h"
+
+namespace onepass::cuda {
+namespace {
+
+#include "shared/philox.h"
+
+constexpr std::int64_t stat_tile = 128;  // no tile of rows is larger
+constexpr std::int64_t alignment = 256;
+constexpr std::uint32_t threads = 256;  // of every backward kernel
+constexpr std::int64_t most_blocks = 1 << 30;
+constexpr std::size_t most_parameter_bytes = 4096;  // of a kernel, on every GPU
+
+// As in kernels/backward_call.cuh.
+struct Strided {
+  void* data = nullptr;
+  std::int64_t b = 0, s = 0, h = 0, d = 0;
+};
+struct Call {
+  Strided q, k, v, o, dout;
+  Strided lse, dlse, sink;
+  Strided dq, dk, dv, dsink;
+  void *row_lse, *row_delta;
+  std::int64_t stat_rows;
+  std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
+  std::uint64_t seed, offset, threshold;
+  std::int64_t row0, col0;
+  float scale, kept_scale;
+};
+
+std::int64_t round_up(std::int64_t x, std::int64_t to) { return (x + to - 1) / to * to; }
+
+Strided strided(const TensorView& x) {
+  if (!x.given()) return {};
+  return {x.data, x.strides[0], x.strides[1], x.strides[2], x.strides[3]};
+}
+
+Strided strided_rows(const TensorView& x) {
+  if (!x.given()) return {};
+  return {.data = x.data, .b = x.strides[0], .s = x.strides[2], .h = x.strides[1]};
+}
+
+Strided per_head(const TensorView& x) {
+  if (!x.given()) return {};
+  return {.data = x.data, .h = x.strides[0]};
+}
+
+Call call_of(const Problem& p, void* workspace) {
+  const BackwardWorkspace places = backward_workspace(p);
+  const Dropout& dropout = p.dropout;
+  auto* const bytes = static_cast<std::byte*>(workspace);
+  return {.q = strided(p.q),
+          .k = strided(p.k),
+          .v = strided(p.v),
+          .o = strided(p.o),
+          .dout = strided(p.dout),
+          .lse = strided_rows(p.lse),
+          .dlse = strided_rows(p.dlse),
+          .sink = per_head(p.sink),
+          .dq = strided(p.dq),
+          .dk = strided(p.dk),
+          .dv = strided(p.dv),
+          .dsink = per_head(p.dsink),
+          .row_lse = bytes + places.lse,
+          .row_delta = bytes + places.delta,
+          .stat_rows = places.stat_rows,
+          .b = p.b,
+          .h_q = p.h_q,
+          .group = p.group,
+          .s_q = p.s_q,
+          .s_kv = p.s_kv,
+          .q_start = p.q_start.number,
+          .k_start = p.k_start.number,
+          .seed = dropout.seed,
+          .offset = dropout.offset,
+          .threshold = dropout_threshold(dropout.p),
+          .row0 = dropout.row0,
+          .col0 = dropout.col0,
+          .scale = static_cast<float>(p.scale),
+          .kept_scale = static_cast<float>(1.0 / (1.0 - dropout.p))};
+}
+
+// The logit itself and its slope, where a call has no score.
+const lang::Program& plain(const char* text) {
+  static const lang::Program score = lang::compile("s", lang::Kind::score, {}, "").value();
+  static const lang::Program slope = lang::compile("1.0", lang::Kind::score, {}, "").value();
+  return *text == 's' ? score : slope;
+}
+
+const lang::Program& score_of(const Problem& p) { return p.has_score ? p.score : plain("s"); }
+const lang::Program& slope_of(const Problem& p) { return p.has_score ? p.slope : plain("1.0"); }
+
+const char* element_name(DType dtype) {
+  if (dtype == DType::bfloat16) return "onepass_text::Bfloat16";
+  return dtype == DType::float16 ? "onepass_text::Float16" : "float";
+}
+
+// float where the tensor is not given.
+DType element_of(const TensorView& view) { return view.given() ? view.dtype : DType::float32; }
+
+std::array<std::pair<const char*, DType>, 6> types_of(const Problem& p) {
+  return {{{"Element", p.dtype},
+           {"Output", p.out_dtype},
+           {"DOutput", element_of(p.dout)},
+           {"DQuery", element_of(p.dq)},
+           {"DKey", element_of(p.dk)},
+           {"DValue", element_of(p.dv)}}};
+}
+
+std::vector<Constant> constants_of(const Problem& p) {
+  return {{"d", p.d},
+          {"d_v", p.d_v},
+          {"has_mask", p.has_mask},
+          {"has_score", p.has_score},
+          {"has_dropout", p.dropout.p > 0.0}};
+}
+
+}  // namespace
+
+BackwardWorkspace backward_workspace(const Problem& p) {
+  BackwardWorkspace places;
+  places.stat_rows = round_up(p.s_q, stat_tile);
+  const std::int64_t rows = p.b * p.h_q * places.stat_rows;
+  const std::int64_t bytes = round_up(rows * static_cast<std::int64_t>(sizeof(float)), alignment);
+  places.delta = bytes;
+  places.bytes = 2 * bytes;
+  return places;
+}
+
+std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace) {
+  const Call call = call_of(p, workspace);
+  std::vector<std::byte> bytes(sizeof call);
+  std::memcpy(bytes.data(), &call, sizeof call);
+  for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
+    const std::vector<std::byte> more = lang::cuda_text_parameters(*program);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return bytes;
+}
+
+std::string backward_preamble(const Problem& p, const std::vector<Constant>& constants) {
+  const bool fast = p.dtype != DType::float32;
+  std::string text = lang::cuda_text_prelude() + "namespace config {\n";
+  for (const auto& [type, dtype] : types_of(p)) {
+    text += std::string("using ") + type + " = " + element_name(dtype) + ";\n";
+  }
+  for (const std::vector<Constant>& some : {constants_of(p), constants}) {
+    for (const Constant& one : some) {
+      text += std::string("constexpr int ") + one.name + " = " + std::to_string(one.value) + ";\n";
+    }
+  }
+  return text + "}  // namespace config\n" + lang::cuda_text(p.mask, {.name = "mask_text"}) +
+         lang::cuda_text(score_of(p), {.name = "score_text", .fast = fast}) +
+         lang::cuda_text(slope_of(p), {.name = "slope_text", .fast = fast});
+}
+
+std::string backward_configuration(const Problem& p, const std::vector<Constant>& constants) {
+  std::string key;
+  key.reserve(512);
+  for (const auto& [type, dtype] : types_of(p)) key += static_cast<char>('a' + int(dtype));
+  for (const std::vector<Constant>& some : {constants_of(p), constants}) {
+    for (const Constant& one : some) key += std::to_string(one.value) += ' ';
+  }
+  for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
+    lang::add_cuda_text_key(*program, key);
+  }
+  return key;
+}
+
+std::string refuse_backward(const Problem& p, const Capabilities& capabilities) {
+  if (p.device.kind != Device::Kind::cuda || capabilities.device.kind != Device::Kind::cuda) {
+    return "device: tensors on the CPU; this kernel runs on a GPU";
+  }
+  if (p.dtype == DType::float64) return "dtype: float64; this kernel takes float32 and 16-bit ones";
+  if (p.varlen()) return "cu_seqlens, seqused_k: this kernel takes one length for all sequences";
+  if (p.q_start.array.given() || p.k_start.array.given()) {
+    return "q_start, k_start: arrays; this kernel takes numbers";
+  }
+  if (p.terms.size() > most_backward_terms) {
+    return "dargs: the score reads their arrays at " + std::to_string(p.terms.size()) +
+           " places; this kernel takes up to " + std::to_string(most_backward_terms);
+  }
+  std::size_t most = 0;
+  for (const ArrayTerm& term : p.terms) {
+    most = std::max(most, lang::cuda_text_parameter_bytes(term.factor) +
+                              lang::cuda_text_parameter_bytes(term.place));
+  }
+  for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
+    most += lang::cuda_text_parameter_bytes(*program);
+  }
+  constexpr std::size_t room = 64;  // what a term's kernel takes besides
+  if (sizeof(Call) + most + room > most_parameter_bytes) {
+    return "args: more than a kernel's 4096 bytes of parameters hold; use fewer";
+  }
+  return {};
+}
+
+Status BackwardLaunches::start(std::int64_t blocks, const void* call) {
+  const Kernel& kernel = **next_++;
+  if (blocks == 0) return {};
+  const Grid grid{.blocks = static_cast<std::uint32_t>(std::min(blocks, most_blocks)),
+                  .threads = threads};
+  return launch_kernel(kernel, device_, grid, stream_, call);
+}
+
+}  // namespace onepass::cuda

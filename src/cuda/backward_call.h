@@ -1,0 +1,57 @@
+// What all kernels of a GPU backward are given, and what stands before their texts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/problem.h"
+#include "cuda/kernel.h"
+
+namespace onepass::cuda {
+
+/// Places where the score reads arrays whose gradient is asked for.
+inline constexpr std::size_t most_backward_terms = 16;
+
+/// Where the workspace of a backward keeps what, in bytes.
+struct BackwardWorkspace {
+  std::int64_t stat_rows = 0;  // rows of a head in the statistics: s_q rounded up
+  std::int64_t lse = 0, delta = 0;
+  std::int64_t bytes = 0;
+};
+BackwardWorkspace backward_workspace(const Problem& problem);
+
+/// The bytes of Call in kernels/backward_call.cuh.
+std::vector<std::byte> backward_call_bytes(const Problem& problem, void* workspace);
+
+/// A constant of a kernel's own, as "tile_rows".
+struct Constant {
+  const char* name;
+  std::int64_t value;
+};
+
+/// Everything before a kernel's own text: types, head dims and generated texts.
+std::string backward_preamble(const Problem& problem, const std::vector<Constant>& constants);
+
+/// What the preamble is made from, in few bytes: KernelSource::configuration.
+std::string backward_configuration(const Problem& problem, const std::vector<Constant>& constants);
+
+/// A reason why no GPU kernel takes the backward; empty = none.
+std::string refuse_backward(const Problem& problem, const Capabilities& capabilities);
+
+/// Starts the kernels of a plan in their order, each with the bytes of its struct.
+class BackwardLaunches {
+ public:
+  BackwardLaunches(const Plan& plan, int device, void* stream)
+      : next_(plan.kernels.begin()), device_(device), stream_(stream) {}
+  /// `blocks` is cut to what a grid holds; 0 = nothing to do.
+  Status start(std::int64_t blocks, const void* call);
+
+ private:
+  std::vector<const Kernel*>::const_iterator next_;
+  int device_;
+  void* stream_;
+};
+
+}  // namespace onepass::cuda

@@ -1,0 +1,131 @@
+// Which backward kernel a GPU gets, and its sources through the compiler. Needs no GPU.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "core/backward.h"
+#include "core/registry.h"
+#include "cuda/backward_kernels.h"
+#include "cuda/compile_log.h"
+#include "cuda/compiler.h"
+#include "cuda/kernel.h"
+#include "cuda_here.h"
+
+namespace onepass {
+namespace {
+
+constexpr Device gpu{Device::Kind::cuda, 0};
+
+/// Of q (2, 9, 4, d), k and v (2, 9, 2, d); of every array argument too.
+Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = {},
+                        Device device = gpu) {
+  const TensorView q(nullptr, dtype, {2, 9, 4, d}, device), k(nullptr, dtype, {2, 9, 2, d}, device);
+  const TensorView lse(nullptr, DType::float32, {2, 4, 9}, device);
+  Backward backward;
+  backward.o = backward.dout = backward.dq = q, backward.dk = backward.dv = k;
+  backward.lse = backward.dlse = lse;
+  if (dtype == DType::float64) backward.lse.dtype = backward.dlse.dtype = dtype;
+  backward.dsink = options.sink;
+  for (const Argument& argument : options.args) {
+    TensorView gradient = std::get<TensorView>(argument.value);
+    gradient.dtype = DType::float32;
+    backward.dargs.push_back({argument.name, gradient});
+  }
+  return validate_backward(q, k, k, backward, options);
+}
+
+Capabilities h200() {
+  Capabilities capabilities;
+  capabilities.device = gpu;
+  capabilities.sm = 90, capabilities.multiprocessors = 132, capabilities.shared_bytes = 232448;
+  return capabilities;
+}
+
+TEST(CudaBackwardPlan, WorkspaceIsExact) {
+  const Result<Problem> plain = problem(DType::float32, 64);
+  ASSERT_TRUE(plain.ok()) << plain.status().message;
+  const Result<Plan> plan = make_plan(plain.value(), h200());
+  ASSERT_TRUE(plan.ok()) << plan.status().message;
+  EXPECT_EQ(plan.value().kernel, "cuda.backward.generic");
+  // lse and delta of 2 * 4 heads of 9 rows in 128.
+  EXPECT_EQ(plan.value().workspace_bytes, 2 * 4 * 2 * 4 * 128);
+  // Of slopes (4) a copy, 256 bytes, for each of 2 * 2 chains; of a dense table in as many chains
+  // none.
+  Attention options;
+  options.score = "alibi(s, slopes) + table[b, h, row, col]";
+  options.args = {{"slopes", TensorView(nullptr, DType::float32, {4}, gpu)},
+                  {"table", TensorView(nullptr, DType::float32, {2, 4, 900, 9000}, gpu)}};
+  const Result<Problem> arrays = problem(DType::float32, 64, options);
+  ASSERT_TRUE(arrays.ok()) << arrays.status().message;
+  EXPECT_EQ(make_plan(arrays.value(), h200()).value().workspace_bytes, 2 * 4 * 2 * 4 * 128 + 256);
+}
+
+TEST(CudaBackwardPlan, ReasonsAreNamed) {
+  const auto reason = [](const Result<Problem>& p, const Capabilities& capabilities) {
+    if (!p.ok()) return p.status().message;
+    const Result<Plan> plan = make_plan(p.value(), capabilities);
+    if (!plan.ok()) return plan.status().message;
+    for (const Refusal& refusal : plan.value().refused) {
+      if (refusal.kernel == "cuda.backward.generic") return refusal.reason;
+    }
+    return std::string("taken");
+  };
+  const std::int64_t starts[] = {1, 2}, used[] = {4, 4};
+  Attention with_starts;
+  with_starts.q_start = TensorView(starts, DType::int64, {2});
+  Attention with_lengths;
+  with_lengths.seqused_k = TensorView(used, DType::int64, {2});
+  Attention with_arrays;
+  with_arrays.score = "s";
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "array_" + std::to_string(i);
+    with_arrays.score += " * " + name + "[col]";
+    with_arrays.args.push_back({name, TensorView(nullptr, DType::float32, {9}, gpu)});
+  }
+  EXPECT_EQ(reason(problem(DType::float32, 8), h200()), "taken");
+  EXPECT_NE(reason(problem(DType::float64, 8), h200()).find("dtype: float64"), std::string::npos);
+  EXPECT_NE(
+      reason(problem(DType::float32, 8, with_starts), h200()).find("q_start, k_start: arrays"),
+      std::string::npos);
+  EXPECT_NE(reason(problem(DType::float32, 8, with_lengths), h200()).find("seqused_k"),
+            std::string::npos);
+  EXPECT_NE(reason(problem(DType::float32, 8, with_arrays), h200()).find("args: more than"),
+            std::string::npos);
+  const Capabilities cpu = cpu_capabilities().value();
+  EXPECT_NE(reason(problem(DType::float32, 8, {}, {}), cpu).find("tensors on the CPU"),
+            std::string::npos);
+}
+
+TEST(CudaBackwardPlan, SourcesCompileWithoutSpills) {
+  ONEPASS_NEED_NVRTC;
+  Attention all;
+  all.mask = "causal & keys[col] > 0", all.score = "softcap(s, 30) + keys[col] + table[row, col]";
+  all.args = {{"keys", TensorView(nullptr, DType::float16, {9}, gpu)},
+              {"table", TensorView(nullptr, DType::float32, {9, 9}, gpu)}};
+  all.dropout.p = 0.1;
+  all.sink = TensorView(nullptr, DType::float32, {4}, gpu);
+  // The largest head dim is the hardest for the registers.
+  for (const auto& [dtype, d, options, architecture] :
+       {std::tuple{DType::float32, 64, all, "sm_90a"},
+        {DType::float32, 128, all, "sm_80"},
+        {DType::bfloat16, 256, Attention{}, "sm_80"},
+        {DType::bfloat16, 576, all, "sm_80"},
+        {DType::float16, 0, Attention{}, "sm_90a"}}) {
+    const Result<Problem> p = problem(dtype, d, options);
+    ASSERT_TRUE(p.ok()) << p.status().message;
+    for (const KernelRow& row : cuda::backward_kernels()) {
+      if (!row.refuse(p.value(), h200()).empty()) continue;
+      for (const cuda::KernelSource& source : row.sources(p.value())) {
+        const Result<cuda::Compiled> compiled =
+            cuda::compile(cuda::nvrtc().value(), source.source(p.value()), architecture);
+        ASSERT_TRUE(compiled.ok()) << compiled.status().message;
+        EXPECT_EQ(cuda::read_compile_log(compiled.value().log).spill_bytes, 0)
+            << row.name << " " << name(dtype) << " d=" << d << " " << source.name << "\n"
+            << compiled.value().log;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace onepass

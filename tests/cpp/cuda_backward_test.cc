@@ -1,0 +1,500 @@
+// attention_backward() on a GPU beside the float64 reference on the same values. Needs a GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+#include "cpu_backward_case.h"
+#include "cuda_here.h"
+#include "device_memory.h"
+
+namespace onepass {
+namespace {
+
+using cpu_test::BackwardCase;
+using cpu_test::BackwardRun;
+using cpu_test::Buffer;
+using cpu_test::Case;
+
+constexpr Device gpu{Device::Kind::cuda, 0};
+constexpr std::size_t guard_bytes = 64;
+
+/// Copies of a run's tensors on the GPU.
+class OnGpu {
+ public:
+  /// What the call reads.
+  TensorView input(const Buffer& buffer, const TensorView& view) {
+    if (!view.given()) return view;
+    std::vector<unsigned char> bytes = buffer.bytes();
+    bytes.resize(bytes.size() + guard_bytes);  // never empty
+    return moved(bytes, buffer.bytes().data(), view);
+  }
+
+  TensorView array(const TensorView& view) {
+    const auto* first = static_cast<const unsigned char*>(view.data);
+    const std::vector<unsigned char> bytes(first, first + view.elements() * size_bytes(view.dtype));
+    return moved(bytes, first, view);
+  }
+
+  /// What it writes: NaN, with bytes after it that must stay.
+  TensorView output(Buffer& buffer, const TensorView& view) {
+    if (!view.given()) return view;
+    const std::vector<unsigned char> bytes(buffer.bytes().size() + guard_bytes, 0xff);
+    const TensorView out = moved(bytes, buffer.bytes().data(), view);
+    outputs_.push_back({&buffer, memory_.size() - 1});
+    return out;
+  }
+
+  void read_back() {
+    for (const auto& [buffer, index] : outputs_) {
+      const std::vector<unsigned char> bytes = memory_[index].values<unsigned char>();
+      const std::size_t size = buffer->bytes().size();
+      if (size > 0) std::memcpy(buffer->data(), bytes.data(), size);
+      for (std::size_t i = size; i < bytes.size(); ++i) {
+        ASSERT_EQ(bytes[i], 0xff) << "written beyond";
+      }
+    }
+  }
+
+ private:
+  TensorView moved(const std::vector<unsigned char>& bytes, const unsigned char* host,
+                   TensorView view) {
+    const std::ptrdiff_t offset = static_cast<const unsigned char*>(view.data) - host;
+    memory_.emplace_back(bytes);
+    view.data = static_cast<unsigned char*>(memory_.back().data()) + offset;
+    view.device = gpu;
+    return view;
+  }
+
+  std::deque<DeviceMemory> memory_;
+  std::vector<std::pair<Buffer*, std::size_t>> outputs_;
+};
+
+/// The backward on the GPU after the forward on the CPU.
+void run_on_gpu(BackwardRun& run) {
+  OnGpu to;
+  const Backward& host = run.backward;
+  Backward backward;
+  backward.o = to.input(run.call.o, host.o);
+  backward.lse = to.input(run.call.lse, host.lse);
+  backward.dout = to.input(run.dout, host.dout);
+  backward.dlse = to.input(run.dlse, host.dlse);
+  backward.dq = to.output(run.dq, host.dq);
+  backward.dk = to.output(run.dk, host.dk);
+  backward.dv = to.output(run.dv, host.dv);
+  backward.dsink = to.output(run.dsink, host.dsink);
+  for (std::size_t i = 0; i < host.dargs.size(); ++i) {
+    backward.dargs.push_back({host.dargs[i].name, to.output(run.dargs[i], host.dargs[i].gradient)});
+  }
+  Attention options = run.call.c.options;
+  for (Argument& argument : options.args) {
+    if (auto* array = std::get_if<TensorView>(&argument.value)) *array = to.array(*array);
+  }
+  if (run.call.c.with_sink) options.sink = to.input(run.call.sink, run.call.sink_view);
+  attention_backward(to.input(run.call.q, run.call.q_view), to.input(run.call.k, run.call.k_view),
+                     to.input(run.call.v, run.call.v_view), backward, options);
+  to.read_back();
+}
+
+double worst(const std::vector<double>& got, const std::vector<double>& right) {
+  double most = 0.0;
+  for (std::size_t i = 0; i < right.size(); ++i) most = std::max(most, std::abs(got[i] - right[i]));
+  return most;
+}
+
+std::string text_of(const BackwardCase& c) {
+  const Case& f = c.forward;
+  return std::string(name(f.dtype)) + " b=" + std::to_string(f.b) + " h=" + std::to_string(f.h_q) +
+         "/" + std::to_string(f.h_kv) + " s=" + std::to_string(f.s_q) + "/" +
+         std::to_string(f.s_kv) + " d=" + std::to_string(f.d) + "/" + std::to_string(f.d_v) +
+         " mask=" + f.options.mask + " score=" + f.options.score;
+}
+
+// As a computation that stores its gradients in that dtype leaves them.
+std::vector<double> stored(const std::vector<double>& values, DType dtype) {
+  Buffer buffer(dtype, static_cast<std::int64_t>(values.size()));
+  std::vector<double> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    buffer.set(static_cast<std::int64_t>(i), values[i]);
+    out.push_back(buffer.get(static_cast<std::int64_t>(i)));
+  }
+  return out;
+}
+
+// float32 within 1e-5 of the largest value. 16-bit within twice a plain unfused computation in that
+// dtype. Sums over all pairs, which may cancel: as the CPU's, or within twice a plain computation.
+void expect_right(BackwardCase c) {
+  const DType dtype = c.forward.dtype;
+  const bool wide = dtype == DType::float32;
+  BackwardRun run(c);
+  run.call.run();
+  run_on_gpu(run);
+  const reference::Gradients want = run.expected(), plain = run.plain();
+  const cpu_test::Errors errors = cpu_test::errors_of(run, want);
+  EXPECT_LE(errors.dargs,
+            std::max(wide ? 1e-5 : 5e-2, 2.0 * cpu_test::plain_dargs_error(run, want)))
+      << text_of(c);
+  const double of_largest = wide ? 1e-5 : dtype == DType::bfloat16 ? 2e-2 : 2e-3;
+  EXPECT_LE(errors.dsink, of_largest) << text_of(c);
+  if (wide) {
+    EXPECT_LE(std::max({errors.dq, errors.dk, errors.dv}), of_largest)
+        << text_of(c) << ": dq " << errors.dq << " dk " << errors.dk << " dv " << errors.dv;
+    return;
+  }
+  const auto check = [&](const char* what, const Buffer& got, const std::vector<double>& right,
+                         const std::vector<double>& of_plain) {
+    EXPECT_LE(largest_error(got, right), 2.0 * worst(stored(of_plain, got.dtype()), right) + 1e-5)
+        << what << " " << text_of(c);
+  };
+  check("dq", run.dq, want.dq.data, plain.dq.data);
+  check("dk", run.dk, want.dk.data, plain.dk.data);
+  check("dv", run.dv, want.dv.data, plain.dv.data);
+}
+
+// The same in every dtype that a GPU takes.
+void expect_right_in_all(BackwardCase c) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    c.forward.dtype = c.forward.out_dtype = c.gradient_dtype = dtype;
+    expect_right(c);
+  }
+}
+
+TEST(CudaBackward, LengthsAroundTheTiles) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const char* mask : {"full", "causal"}) {
+    for (const std::int64_t s_q : {1, 31, 32, 33, 64, 65, 129}) {
+      for (const std::int64_t s_kv : {1, 31, 32, 33, 64, 65, 129}) {
+        for (const DType dtype : {DType::float32, DType::bfloat16}) {
+          expect_right({.forward = {.b = 2,
+                                    .h_q = 2,
+                                    .h_kv = 2,
+                                    .s_q = s_q,
+                                    .s_kv = s_kv,
+                                    .d = 24,
+                                    .d_v = 40,
+                                    .dtype = dtype,
+                                    .out_dtype = dtype,
+                                    .options = {.mask = mask}},
+                        .gradient_dtype = dtype});
+        }
+      }
+    }
+  }
+}
+
+TEST(CudaBackward, HeadDimsAndGroups) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const auto& [d, d_v] : {std::pair{1, 1},
+                               {64, 64},
+                               {65, 63},
+                               {80, 80},
+                               {96, 96},
+                               {128, 128},
+                               {192, 128},
+                               {256, 256},
+                               {320, 8},
+                               {576, 512}}) {
+    expect_right_in_all(
+        {.forward = {.b = 2, .h_q = 6, .h_kv = 2, .s_q = 41, .s_kv = 70, .d = d, .d_v = d_v}});
+  }
+}
+
+TEST(CudaBackward, EmptySizesGiveZeros) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const auto& [b, s_q, s_kv, d, d_v] : {std::array<std::int64_t, 5>{0, 4, 4, 8, 8},
+                                             {1, 0, 5, 8, 8},
+                                             {1, 5, 0, 8, 8},
+                                             {1, 0, 0, 8, 8},
+                                             {1, 4, 5, 0, 8},
+                                             {1, 4, 5, 8, 0}}) {
+    expect_right(
+        {.forward =
+             {.b = b, .h_q = 2, .s_q = s_q, .s_kv = s_kv, .d = d, .d_v = d_v, .with_sink = true},
+         .with_dlse = true});
+  }
+}
+
+TEST(CudaBackward, MasksSinksAndDlse) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const char* mask : {"causal", "window(20, 31)", "k % 3 != q % 2", "k >= 66 & row > 2",
+                           "sink_window(4, 9)", "k < 0"}) {
+    for (const auto& [s_q, s_kv] : {std::pair{150, 150}, {70, 333}, {333, 70}}) {
+      expect_right({.forward = {.b = 2,
+                                .h_q = 4,
+                                .h_kv = 2,
+                                .s_q = s_q,
+                                .s_kv = s_kv,
+                                .d = 40,
+                                .d_v = 64,
+                                .options = {.mask = mask},
+                                .with_sink = true},
+                    .with_dlse = true});
+    }
+    expect_right({.forward = {.h_q = 4,
+                              .h_kv = 1,
+                              .s_q = 150,
+                              .s_kv = 333,
+                              .d = 64,
+                              .d_v = 64,
+                              .dtype = DType::bfloat16,
+                              .out_dtype = DType::bfloat16,
+                              .options = {.mask = mask},
+                              .with_sink = true},
+                  .with_dlse = true,
+                  .gradient_dtype = DType::bfloat16});
+  }
+}
+
+TEST(CudaBackward, PositionsAndScale) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  expect_right_in_all(
+      {.forward = {.h_q = 2,
+                   .h_kv = 2,
+                   .s_q = 50,
+                   .s_kv = 90,
+                   .d = 32,
+                   .d_v = 32,
+                   .options = {.mask = "causal", .scale = -0.3, .align = Align::top_left}}});
+}
+
+TEST(CudaBackward, Dropout) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const char* mask : {"full", "causal"}) {
+    expect_right_in_all(
+        {.forward = {
+             .b = 2,
+             .h_q = 2,
+             .h_kv = 1,
+             .s_q = 77,
+             .s_kv = 133,
+             .d = 64,
+             .d_v = 64,
+             .options = {.mask = mask,
+                         .dropout = {.p = 0.3, .seed = 5, .offset = 9, .row0 = 32, .col0 = 16}}}});
+  }
+}
+
+std::vector<float> some(std::size_t count, float from, float step) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = from + step * static_cast<float>(i * 37 % 101);
+  }
+  return values;
+}
+
+TEST(CudaBackward, ScoresAndGradientsOfTheirArrays) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  const std::vector<float> head = {0.3F, -0.2F, 0.1F, 0.5F},
+                           values = some(2 * 4 * 50 * 70, 0, 0.01F);
+  std::vector<std::int32_t> ids(120);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int32_t>(i * 7 % 19);
+  const TensorView heads(head.data(), {4}), sequences(head.data(), {2, 1});
+  const TensorView ids_view(ids.data(), DType::int32, {120}), table(values.data(), {64});
+  const TensorView all(values.data(), {2, 4, 50, 70}), of_head(values.data(), {1, 4, 50, 70});
+  const TensorView one(values.data(), {1, 1, 50, 70}), of_key(values.data(), {1, 4, 1, 70});
+  const TensorView of_row(values.data(), {1, 1, 50, 1});
+  const std::pair<const char*, std::vector<Argument>> scores[] = {
+      {"softcap(s, 2.0)", {}},
+      {"s * abs(s) / 2.0", {}},
+      {"where((q + k) % 3 == 0, s * 2.0, -inf)", {}},
+      {"alibi(s, m)", {{"m", heads}}},
+      {"s * m[h] + n[b, 0]", {{"m", heads}, {"n", sequences}}},
+      {"bias(s, m)", {{"m", all}}},
+      {"bias(s, m)", {{"m", of_head}}},
+      {"bias(s, m)", {{"m", one}}},
+      {"bias(s, m)", {{"m", of_key}}},
+      {"bias(s, m)", {{"m", of_row}}},
+      {"s + m[max(q - k, 0) % 64]", {{"m", table}}},
+      {"s + m[q - k] * m[k]", {{"m", table}}},
+      {"softcap(s + m[i[col] * 2], 2.0)", {{"m", table}, {"i", ids_view}}},
+      {"s + 0.5 + 0.0 * floor(m[0])", {{"m", table}}}};
+  for (const auto& [score, args] : scores) {
+    for (const DType dtype : {DType::float32, DType::bfloat16}) {
+      const char* const mask = dtype == DType::float32 ? "full" : "causal";
+      expect_right({.forward = {.b = 2,
+                                .h_q = 4,
+                                .h_kv = 2,
+                                .s_q = 50,
+                                .s_kv = 70,
+                                .d = 16,
+                                .d_v = 16,
+                                .dtype = dtype,
+                                .out_dtype = dtype,
+                                .options = {.mask = mask, .score = score, .args = args},
+                                .with_sink = true},
+                    .gradient_dtype = dtype});
+    }
+  }
+}
+
+TEST(CudaBackward, LargeArraysWithoutACopyForEachChain) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  const std::vector<float> bias = some(100 * 1200 * 40, 0, 0.01F);
+  for (const char* score : {"s + m[h, row, col]", "s + m[h, row, 1199 - col]"}) {
+    expect_right(
+        {.forward = {.h_q = 40,
+                     .h_kv = 40,
+                     .s_q = 100,
+                     .s_kv = 1200,
+                     .d = 8,
+                     .d_v = 8,
+                     .options = {.mask = "causal",
+                                 .score = score,
+                                 .args = {{"m", TensorView(bias.data(), {40, 100, 1200})}}}}});
+  }
+}
+
+void spoil(Buffer& buffer, const TensorView& view, std::int64_t s) {
+  for (std::int64_t b = 0; b < view.shape[0]; ++b) {
+    for (std::int64_t h = 0; h < view.shape[2]; ++h) {
+      for (std::int64_t i = 0; i < view.shape[3]; ++i) {
+        buffer.set(b * view.strides[0] + s * view.strides[1] + h * view.strides[2] + i,
+                   std::nan(""));
+      }
+    }
+  }
+}
+
+TEST(CudaBackward, NanStaysWhereItIsVisible) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    for (const char* mask : {"k != 60 | row >= 40", "k != 60"}) {
+      for (const bool in_v : {false, true}) {
+        BackwardRun run({.forward = {.h_q = 2,
+                                     .h_kv = 1,
+                                     .s_q = 70,
+                                     .s_kv = 100,
+                                     .d = 64,
+                                     .d_v = 64,
+                                     .dtype = dtype,
+                                     .out_dtype = dtype,
+                                     .options = {.mask = mask}}});
+        if (in_v) {
+          spoil(run.call.v, run.call.v_view, 60);
+        } else {
+          spoil(run.call.k, run.call.k_view, 60);
+        }
+        run.call.run();
+        run_on_gpu(run);
+        const cpu_test::Errors errors = cpu_test::errors_of(run, run.expected());
+        EXPECT_LE(errors.largest(), dtype == DType::float32 ? 1e-5 : 2e-2)
+            << name(dtype) << " " << mask << (in_v ? " v" : " k") << ": dq " << errors.dq << " dk "
+            << errors.dk << " dv " << errors.dv;
+      }
+    }
+  }
+}
+
+TEST(CudaBackward, NanInAValueSparesTheRowsThatDroppedIt) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    BackwardRun run({.forward = {.s_q = 70,
+                                 .s_kv = 100,
+                                 .d = 64,
+                                 .d_v = 64,
+                                 .dtype = dtype,
+                                 .out_dtype = dtype,
+                                 .options = {.dropout = {.p = 0.5, .seed = 2}}}});
+    spoil(run.call.v, run.call.v_view, 60);
+    run.call.run();
+    run_on_gpu(run);
+    const cpu_test::Errors errors = cpu_test::errors_of(run, run.expected());
+    EXPECT_LE(errors.largest(), dtype == DType::float32 ? 1e-5 : 2e-2) << name(dtype);
+  }
+}
+
+// (b, h, s, d) buffers seen as (b, s, h, d).
+void turn(Buffer& buffer, const TensorView& like, TensorView& view) {
+  const std::int64_t s = like.shape[1], h = like.shape[2], d = like.shape[3];
+  Buffer turned(buffer.dtype(), like.elements());
+  for (std::int64_t i = 0; i < like.elements(); ++i) {
+    const std::int64_t to = ((i / (s * h * d) * h + i / d % h) * s + i / (h * d) % s) * d + i % d;
+    turned.set(to, buffer.get(i));
+  }
+  buffer = turned;
+  view.data = buffer.data();
+  view.strides = {s * h * d, d, s * d, 1};
+}
+
+TEST(CudaBackward, StridesAndRepeatsChangeNoBit) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    const BackwardCase c{.forward = {.b = 2,
+                                     .h_q = 4,
+                                     .h_kv = 2,
+                                     .s_q = 300,
+                                     .s_kv = 500,
+                                     .d = 64,
+                                     .d_v = 64,
+                                     .dtype = dtype,
+                                     .out_dtype = dtype,
+                                     .options = {.mask = "causal"}},
+                         .gradient_dtype = dtype};
+    BackwardRun run(c), other(c);
+    run.call.run(), other.call.run();
+    run_on_gpu(run);
+    const std::vector<unsigned char> dq = run.dq.bytes(), dk = run.dk.bytes(), dv = run.dv.bytes();
+    for (int i = 0; i < 5; ++i) {
+      run_on_gpu(run);
+      EXPECT_EQ(run.dq.bytes(), dq);
+      EXPECT_EQ(run.dk.bytes(), dk);
+      EXPECT_EQ(run.dv.bytes(), dv);
+    }
+    const TensorView q = other.call.q_view, k = other.call.k_view, o = other.call.o_view;
+    turn(other.call.q, q, other.call.q_view), turn(other.call.k, k, other.call.k_view);
+    turn(other.call.v, k, other.call.v_view), turn(other.call.o, o, other.backward.o);
+    turn(other.dout, o, other.backward.dout), turn(other.dq, q, other.backward.dq);
+    turn(other.dk, k, other.backward.dk), turn(other.dv, k, other.backward.dv);
+    run_on_gpu(other);
+    TensorView unused;
+    TensorView straight = q;
+    // Turned once more with s and h exchanged they are as they were.
+    std::swap(straight.shape[1], straight.shape[2]);
+    turn(other.dq, straight, unused);
+    straight = k;
+    std::swap(straight.shape[1], straight.shape[2]);
+    turn(other.dk, straight, unused), turn(other.dv, straight, unused);
+    EXPECT_EQ(other.dq.bytes(), dq);
+    EXPECT_EQ(other.dk.bytes(), dk);
+    EXPECT_EQ(other.dv.bytes(), dv);
+  }
+}
+
+TEST(CudaBackward, ManySequences) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  expect_right({.forward = {.b = 70000, .s_q = 1, .s_kv = 2, .d = 2, .d_v = 2}});
+}
+
+TEST(CudaBackward, OnlyWhatIsAskedFor) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (int asked = 0; asked < 3; ++asked) {
+    const BackwardCase c{.forward = {.h_q = 2, .s_q = 33, .s_kv = 40, .d = 16, .d_v = 16}};
+    BackwardRun all(c), one(c);
+    if (asked != 0) one.backward.dq = {};
+    if (asked != 1) one.backward.dk = {};
+    if (asked != 2) one.backward.dv = {};
+    all.call.run(), one.call.run();
+    run_on_gpu(all), run_on_gpu(one);
+    const Buffer* got[] = {&one.dq, &one.dk, &one.dv};
+    const Buffer* want[] = {&all.dq, &all.dk, &all.dv};
+    EXPECT_EQ(got[asked]->bytes(), want[asked]->bytes());
+  }
+}
+
+}  // namespace
+}  // namespace onepass
