@@ -75,12 +75,16 @@ TEST(CudaBackwardPlan, ReasonsAreNamed) {
   with_starts.q_start = TensorView(starts, DType::int64, {2});
   Attention with_lengths;
   with_lengths.seqused_k = TensorView(used, DType::int64, {2});
-  Attention with_arrays;
-  with_arrays.score = "s";
-  for (int i = 0; i < 20; ++i) {
+  Attention with_places, with_arrays;
+  with_places.score = "s", with_arrays.mask = "true";
+  for (int i = 0; i < 60; ++i) {
     const std::string name = "array_" + std::to_string(i);
-    with_arrays.score += " * " + name + "[col]";
-    with_arrays.args.push_back({name, TensorView(nullptr, DType::float32, {9}, gpu)});
+    const Argument argument{name, TensorView(nullptr, DType::float32, {9}, gpu)};
+    with_arrays.mask += " & " + name + "[col] > 0";
+    with_arrays.args.push_back(argument);
+    if (i >= 20) continue;
+    with_places.score += " * " + name + "[col]";
+    with_places.args.push_back(argument);
   }
   EXPECT_EQ(reason(problem(DType::float32, 8), h200()), "taken");
   EXPECT_NE(reason(problem(DType::float64, 8), h200()).find("dtype: float64"), std::string::npos);
@@ -90,6 +94,8 @@ TEST(CudaBackwardPlan, ReasonsAreNamed) {
   EXPECT_NE(reason(problem(DType::float32, 8, with_lengths), h200()).find("seqused_k"),
             std::string::npos);
   EXPECT_NE(reason(problem(DType::float32, 8, with_arrays), h200()).find("args: more than"),
+            std::string::npos);
+  EXPECT_NE(reason(problem(DType::float32, 8, with_places), h200()).find("dargs: the score reads"),
             std::string::npos);
   const Capabilities cpu = cpu_capabilities().value();
   EXPECT_NE(reason(problem(DType::float32, 8, {}, {}), cpu).find("tensors on the CPU"),
