@@ -20,15 +20,16 @@ namespace {
 
 struct ExplainOptions {
   std::vector<std::string> line;
-  std::string svg, threads = "0", sequence = "0", head = "0";
+  std::string device, svg, threads = "0", sequence = "0", head = "0";
 };
 
 void explain_line(const ExplainOptions& options) {
-  const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
-  const Case made = make_case(line, false);
+  const ProblemLine line = line_on(options.device, options.line);
+  require_device(line.device);
+  const Case made = planned_on(line.device, make_case(line, false));
   const int threads = threads_of("--threads", options.threads);
   const Problem problem = problem_of(made);
-  const Plan planned = plan_of(made, threads);
+  const Plan planned = prepared_of(made, threads);
   const bool empty = problem.b == 0 || problem.h_q == 0 || problem.s_q == 0 || problem.s_kv == 0;
   const std::int64_t sequence =
       empty ? 0 : integer_of("--sequence", options.sequence, 0, problem.b - 1);
@@ -55,6 +56,7 @@ void add_explain(CLI::App& app, int&) {
   auto options = std::make_shared<ExplainOptions>();
   verb->add_option("line", options->line, "Problem line, as in: fwd f32 s=2048 mask=causal")
       ->required();
+  verb->add_option("--device", options->device, device_help);
   verb->add_option("--svg", options->svg, "Also writes the tile map as a picture");
   verb->add_option("--sequence", options->sequence, "Whose map (default 0)");
   verb->add_option("--head", options->head, "Whose map (default 0)");

@@ -113,6 +113,7 @@ int run(int argc, char** argv) {
   add_learn(app, exit_code);
   add_demo(app, exit_code);
   add_check(app, exit_code);
+  add_warm(app, exit_code);
   for (CLI::App* verb : app.get_subcommands({})) {
     verb->group("Verbs");
     refuse_empty_options(*verb);

@@ -17,5 +17,6 @@ void add_generate(CLI::App& app, int& exit_code);
 void add_learn(CLI::App& app, int& exit_code);
 void add_demo(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
+void add_warm(CLI::App& app, int& exit_code);
 
 }  // namespace onepass::cli

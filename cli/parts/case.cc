@@ -204,11 +204,64 @@ Problem problem_of(const Case& made) {
                       : validate_backward(made.q, made.k, made.v, made.backward, made.options));
 }
 
+void each_tensor(Case& made, const std::function<void(TensorView&)>& visit) {
+  Backward& backward = made.backward;
+  std::vector<TensorView*> tensors = {&made.q,
+                                      &made.k,
+                                      &made.v,
+                                      &made.o,
+                                      &backward.o,
+                                      &backward.lse,
+                                      &backward.dq,
+                                      &backward.dk,
+                                      &backward.dv,
+                                      &backward.dout,
+                                      &backward.dlse,
+                                      &backward.dsink,
+                                      &made.options.sink,
+                                      &made.options.lse};
+  for (Argument& argument : made.options.args) {
+    if (auto* array = std::get_if<TensorView>(&argument.value)) tensors.push_back(array);
+  }
+  for (ArgumentGradient& one : backward.dargs) tensors.push_back(&one.gradient);
+  if (made.cache) {
+    KvCache& cache = *made.cache;
+    tensors.insert(tensors.end(), {&cache.k, &cache.v, &cache.k_new, &cache.v_new});
+  }
+  for (TensorView* tensor : tensors) {
+    if (tensor->given()) visit(*tensor);
+  }
+}
+
+Case planned_on(Device device, Case made) {
+  each_tensor(made, [&](TensorView& tensor) { tensor.device = device; });
+  return made;
+}
+
+void require_device(Device device) {
+  if (device.kind == Device::Kind::cpu) return;
+  const Status status = cuda_capabilities(device.index).status();
+  if (!status.ok()) throw Error({Code::not_supported, status.message});
+}
+
+ProblemLine line_on(const std::string& device, const std::vector<std::string>& words) {
+  ProblemLine line = value_of(parse_problem_line(join_line(words)));
+  if (!device.empty()) line.device = device_of("--device", device);
+  return line;
+}
+
 Plan plan_of(const Case& made, int threads) {
   if (made.cache) return plan(made.q, *made.cache, made.o, cache_options(made), threads);
   return made.pass == Pass::forward
              ? plan(made.q, made.k, made.v, made.o, made.options, threads)
              : plan_backward(made.q, made.k, made.v, made.backward, made.options, threads);
+}
+
+Plan prepared_of(const Case& made, int threads) {
+  if (made.cache) return prepare(made.q, *made.cache, made.o, cache_options(made), threads);
+  return made.pass == Pass::forward
+             ? prepare(made.q, made.k, made.v, made.o, made.options, threads)
+             : prepare_backward(made.q, made.k, made.v, made.backward, made.options, threads);
 }
 
 void run_call(const Case& made, const Exec& exec) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct Case {
 /// What the line asks for: forward or backward. Throws Error.
 Problem problem_of(const Case& made);
 Plan plan_of(const Case& made, int threads);
+/// The plan with its kernels compiled and loaded, so that it says whether they spill.
+Plan prepared_of(const Case& made, int threads);
 void run_call(const Case& made, const Exec& exec);
 /// The forward that a backward needs; nothing for a forward.
 void run_before(const Case& made, int threads);
@@ -33,6 +36,19 @@ void run_before(const Case& made, int threads);
 /// q, k, v and dout get normal random values, arguments what the line says. `with_tensors = false`
 /// leaves q, k, v, o, lse and sink without memory, which is enough to plan. Throws Error.
 Case make_case(const ProblemLine& line, bool with_tensors, std::uint64_t seed = 0);
+
+/// Parses words of a command line; `device` is --device, empty = as the line says. Throws Error.
+ProblemLine line_on(const std::string& device, const std::vector<std::string>& words);
+
+/// The case as its line's device has it, without any memory there: enough to plan.
+Case planned_on(Device device, Case made);
+
+/// Visits every tensor that lies where the call runs. Lengths, offsets, positions and pages do not:
+/// the host reads them.
+void each_tensor(Case& made, const std::function<void(TensorView&)>& visit);
+
+/// Throws Error, with what is missing, where the device is not here.
+void require_device(Device device);
 
 /// Normal values, the same on every machine for a seed.
 void fill_normal(const TensorView& contiguous, std::uint64_t seed);

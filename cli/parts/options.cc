@@ -77,6 +77,11 @@ DType float_dtype_of(std::string_view argument, std::string_view text) {
   refuse(argument, text, "float64, float32, bfloat16 and float16 are allowed");
 }
 
+Device device_of(std::string_view argument, std::string_view text) {
+  if (const std::optional<Device> device = onepass::device_of(text)) return *device;
+  refuse(argument, text, "cpu, cuda and a number after it as in cuda:1 are allowed");
+}
+
 Align align_of(std::string_view argument, std::string_view text) {
   std::string word(text);
   std::replace(word.begin(), word.end(), '-', '_');

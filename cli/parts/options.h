@@ -35,6 +35,8 @@ double number_of(std::string_view argument, std::string_view text);
 double number_of(std::string_view argument, std::string_view text, double smallest, double largest);
 /// float64, float32, bfloat16, float16 or f64, f32, bf16, f16.
 DType float_dtype_of(std::string_view argument, std::string_view text);
+/// cpu, cuda or cuda:1.
+Device device_of(std::string_view argument, std::string_view text);
 /// bottom_right or top_left; `-` does for `_`.
 Align align_of(std::string_view argument, std::string_view text);
 /// true, false, an integer or a number; false where the text is none of these. Throws Error where

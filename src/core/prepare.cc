@@ -27,39 +27,9 @@ Status check_not_captured(const Plan& plan, const Capabilities& capabilities, vo
 // One candidate's way to loaded kernels.
 class Candidate {
  public:
-  Candidate(const Problem& problem, const Capabilities& capabilities, void* stream, Plan& plan)
-      : problem_(problem), capabilities_(capabilities), stream_(stream), plan_(plan) {
-    const KernelRow& row = row_of(plan);
-    if (row.sources != nullptr) sources_ = row.sources(problem);
-  }
-
-  /// Why one of the kernels is a reason to take another candidate; empty = none is.
-  Result<std::string> verdict() const {
-    for (const KernelSource& source : sources_) {
-      const cuda::CompileReport* report = cuda::find_kernel(source, capabilities_).report;
-      if (report == nullptr) {
-        if (Status s = check_not_captured(plan_, capabilities_, stream_); !s.ok()) return s;
-        const auto compiled = cuda::compile_kernel(source, problem_, capabilities_);
-        if (!compiled.ok()) return compiled.status();
-        report = compiled.value();
-      }
-      if (std::string text = cuda::verdict_on(source, *report); !text.empty()) return text;
-    }
-    return std::string();
-  }
-
-  Status load() {
-    for (const KernelSource& source : sources_) {
-      const cuda::Kernel* kernel = cuda::find_kernel(source, capabilities_).ready;
-      if (kernel == nullptr) {
-        if (Status s = check_not_captured(plan_, capabilities_, stream_); !s.ok()) return s;
-        const auto made = cuda::prepare_kernel(source, problem_, capabilities_);
-        if (!made.ok()) return made.status();
-        kernel = made.value();
-      }
-      plan_.kernels.push_back(kernel);
-    }
-    return {};
+  Candidate(const Problem& problem, const Capabilities& capabilities, Plan& plan)
+      : problem_(problem), capabilities_(capabilities), plan_(plan), row_(row_of(plan)) {
+    if (row_.sources != nullptr) sources_ = row_.sources(problem);
   }
 
   /// All are ready: nothing to compile, judge or load.
@@ -72,34 +42,82 @@ class Candidate {
     return true;
   }
 
+  /// All are compiled.
+  bool compiled() const {
+    for (const KernelSource& source : sources_) {
+      if (cuda::find_kernel(source, capabilities_).report == nullptr) return false;
+    }
+    return true;
+  }
+
+  /// Why one of the kernels is a reason to take another candidate; empty = none is. Compiles.
+  Result<std::string> verdict() const {
+    for (const KernelSource& source : sources_) {
+      const auto report = cuda::compile_kernel(source, problem_, capabilities_);
+      if (!report.ok()) return report.status();
+      if (std::string text = cuda::verdict_on(source, *report.value()); !text.empty()) return text;
+    }
+    return std::string();
+  }
+
+  Status load() {
+    for (const KernelSource& source : sources_) {
+      const auto kernel = cuda::prepare_kernel(source, problem_, capabilities_);
+      if (!kernel.ok()) return kernel.status();
+      plan_.kernels.push_back(kernel.value());
+    }
+    return {};
+  }
+
  private:
   const Problem& problem_;
   const Capabilities& capabilities_;
-  void* const stream_;
   Plan& plan_;
+  const KernelRow& row_;
   std::vector<KernelSource> sources_;
 };
+
+// The next plan where a verdict speaks against this one and another kernel takes the problem.
+Result<bool> make_way(const Candidate& candidate, const Problem& problem,
+                      const Capabilities& capabilities, Plan& plan) {
+  const Result<std::string> verdict = candidate.verdict();
+  if (!verdict.ok()) return verdict.status();
+  if (verdict.value().empty()) return false;
+  std::vector<Refusal> verdicts = plan.refused;
+  verdicts.push_back({plan.kernel, verdict.value()});
+  Result<Plan> next = choose(problem, capabilities, verdicts);
+  if (next.ok()) plan = std::move(next.value());
+  return next.ok();
+}
 
 }  // namespace
 
 Result<Plan> prepare(const Problem& problem, const Capabilities& capabilities, void* stream) {
+  Result<Plan> chosen = choose(problem, capabilities);
+  if (!chosen.ok()) return chosen;
+  Plan& plan = chosen.value();
+  while (true) {
+    Candidate candidate(problem, capabilities, plan);
+    if (candidate.find()) return chosen;
+    if (!candidate.compiled()) {
+      if (Status s = check_not_captured(plan, capabilities, stream); !s.ok()) return s;
+    }
+    const Result<bool> passed = make_way(candidate, problem, capabilities, plan);
+    if (!passed.ok()) return passed.status();
+    if (passed.value()) continue;
+    if (Status s = check_not_captured(plan, capabilities, stream); !s.ok()) return s;
+    if (Status s = candidate.load(); !s.ok()) return s;
+    return chosen;
+  }
+}
+
+Result<Plan> compile(const Problem& problem, const Capabilities& capabilities) {
   Result<Plan> plan = choose(problem, capabilities);
   while (plan.ok()) {
-    Candidate candidate(problem, capabilities, stream, plan.value());
-    if (candidate.find()) return plan;
-    const Result<std::string> verdict = candidate.verdict();
-    if (!verdict.ok()) return verdict.status();
-    if (!verdict.value().empty()) {
-      std::vector<Refusal> verdicts = plan.value().refused;
-      verdicts.push_back({plan.value().kernel, verdict.value()});
-      Result<Plan> next = choose(problem, capabilities, verdicts);
-      if (next.ok()) {
-        plan = std::move(next);
-        continue;
-      }
-    }
-    if (Status s = candidate.load(); !s.ok()) return s;
-    return plan;
+    const Candidate candidate(problem, capabilities, plan.value());
+    const Result<bool> passed = make_way(candidate, problem, capabilities, plan.value());
+    if (!passed.ok()) return passed.status();
+    if (!passed.value()) break;
   }
   return plan;
 }

@@ -15,4 +15,8 @@ namespace onepass {
 Result<Plan> prepare(const Problem& problem, const Capabilities& capabilities,
                      void* stream = nullptr);
 
+/// The same ahead of time: compiled for the architecture of `capabilities`, not loaded. No GPU is
+/// needed.
+Result<Plan> compile(const Problem& problem, const Capabilities& capabilities);
+
 }  // namespace onepass

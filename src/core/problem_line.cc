@@ -16,10 +16,10 @@ namespace {
 // Sizes beyond this are typing errors, and products of a few of them still fit int64.
 constexpr std::int64_t largest_size = std::int64_t{1} << 40;
 
-constexpr std::array<std::string_view, 25> fields{
+constexpr std::array<std::string_view, 26> fields{
     "b",     "h",       "s",       "d",      "out",    "mask",   "score", "definitions", "scale",
     "align", "q_start", "k_start", "q_lens", "k_lens", "k_used", "page",  "new",         "sink",
-    "lse",   "dlse",    "dropout", "seed",   "offset", "row0",   "col0"};
+    "lse",   "dlse",    "dropout", "seed",   "offset", "row0",   "col0",  "device"};
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -261,6 +261,13 @@ Status read_field(const Word& word, ProblemLine& line) {
     return error_at(word.column, "scale is " + quoted(word.value) +
                                      "; a number is allowed; leave it out for 1 / sqrt(d)");
   }
+  if (word.name == "device") {
+    const std::optional<Device> device = device_of(word.value);
+    if (device) return line.device = *device, Status{};
+    return error_at(word.column, "device is " + quoted(word.value) +
+                                     "; cpu, cuda and a number after it as in cuda:1 are allowed; "
+                                     "write one of these");
+  }
   if (word.name == "q_start") return read_start(word, line.q_start.emplace());
   if (word.name == "k_start") return read_start(word, line.k_start.emplace());
   if (word.name == "q_lens") return read_lengths(word, line.q_lens.emplace());
@@ -301,6 +308,14 @@ Status take_lengths(const std::set<std::string_view>& seen, ProblemLine& line) {
 }
 
 }  // namespace
+
+std::optional<Device> device_of(std::string_view text) {
+  if (text == "cpu") return Device{};
+  Device device{Device::Kind::cuda, 0};
+  if (text == "cuda") return device;
+  if (text.substr(0, 5) != "cuda:" || !read_number(text.substr(5), device.index)) return {};
+  return device.index < 0 ? std::nullopt : std::optional(device);
+}
 
 bool is_line_field(std::string_view name) {
   return std::find(fields.begin(), fields.end(), name) != fields.end();

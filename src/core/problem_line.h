@@ -6,6 +6,7 @@
 //   mask= score= definitions=    expressions; quote what holds blanks: mask="q - 5 < k"
 //   scale=0.5  align=top_left  q_start=7  k_start=[0,64]  sink=random  lse=yes
 //   dlse=yes             a bwd line also has a gradient through lse
+//   device=cuda          on a GPU, cuda:1 = the second
 //   dropout=0.1 seed=7 offset=0 row0=0 col0=0
 //   q_lens=[5,0,7]  k_lens=[9,2,7]  packed sequences, which make b and s; int32[b]: as s says in
 //   all k_used=[3,2,7]       keys in use of each sequence page=16 new=1        k_used keys in a
@@ -41,6 +42,7 @@ struct LineArgument {
 
 struct ProblemLine {
   Pass pass = Pass::forward;
+  Device device;
   DType dtype = DType::float32;
   std::optional<DType> out;
   std::int64_t b = 1, h_q = 1, h_kv = 1, s_q = 1, s_kv = 1, d = 64, d_v = 64;
@@ -68,6 +70,9 @@ std::string to_text(const ProblemLine& line);
 
 /// "f64", "f32", "bf16", "f16"; the long name of any other dtype.
 std::string short_name(DType dtype);
+
+/// cpu, cuda or cuda:1.
+std::optional<Device> device_of(std::string_view text);
 
 /// The float dtype of that short or long name, if it is one.
 std::optional<DType> float_dtype(std::string_view name);

@@ -74,6 +74,10 @@ std::string argument_text(const Argument& argument) {
   return array_text(std::get<TensorView>(argument.value));
 }
 
+std::string device_text(Device device) {
+  return device.index == 0 ? "cuda" : "cuda:" + std::to_string(device.index);
+}
+
 // Arrays are not read: a line is made before a call's memory exists.
 std::optional<LineStart> line_start(const StartOf& start, std::int64_t otherwise) {
   if (start.array.given()) return LineStart{true, {}, start.array.dtype};
@@ -121,6 +125,7 @@ std::string to_text(const ProblemLine& line) {
   if (line.sink) add("sink", "random");
   if (line.lse) add("lse", "yes");
   if (line.dlse) add("dlse", "yes");
+  if (line.device.kind == Device::Kind::cuda) add("device", device_text(line.device));
   const Dropout& dropout = line.dropout;
   if (dropout.p != 0.0) add("dropout", number_text(dropout.p));
   if (dropout.seed != 0) add("seed", std::to_string(dropout.seed));
@@ -135,7 +140,7 @@ std::string to_text(const ProblemLine& line) {
 
 ProblemLine line_of(const Problem& problem) {
   ProblemLine line;
-  line.pass = problem.pass;
+  line.pass = problem.pass, line.device = problem.device;
   line.dtype = problem.dtype, line.b = problem.b, line.h_q = problem.h_q;
   line.h_kv = problem.h_kv, line.s_q = problem.s_q, line.s_kv = problem.s_kv;
   line.d = problem.d, line.d_v = problem.d_v;

@@ -40,6 +40,7 @@ Status no_kernel(const Problem& problem, const Capabilities& capabilities,
                  std::span<const Refusal> verdicts) {
   std::string message = "attention: no kernel takes " + problem.line() + ";";
   for (const KernelRow& row : registry(problem.pass)) {
+    if (row.device != problem.device.kind) continue;
     message += std::string(" ") + row.name + ": " + refuse(row, problem, capabilities, verdicts);
     message += ";";
   }

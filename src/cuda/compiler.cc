@@ -27,9 +27,13 @@ Status refused(const Nvrtc& nvrtc, const std::string& architecture, const std::s
 
 }  // namespace
 
+std::vector<std::string> code_options(const std::string& architecture) {
+  return {"--gpu-architecture=" + architecture, "--std=c++20", "-default-device",
+          "--ptxas-options=--verbose"};
+}
+
 std::vector<std::string> compile_options(const Nvrtc& nvrtc, const std::string& architecture) {
-  std::vector<std::string> options = {"--gpu-architecture=" + architecture, "--std=c++20",
-                                      "-default-device", "--ptxas-options=--verbose"};
+  std::vector<std::string> options = code_options(architecture);
   // From CUDA 12.9 on NVRTC has a cache of its own, which gives code without ptxas' log.
   if (nvrtc.major > 12 || nvrtc.minor >= 9) options.emplace_back("--no-cache");
   return options;

@@ -107,6 +107,28 @@ std::string architecture(const Capabilities& capabilities) {
   return "sm_" + std::to_string(capabilities.sm) + (capabilities.sm == 90 ? "a" : "");
 }
 
+Result<Capabilities> capabilities_of(std::string_view name) {
+  // Multiprocessors of the largest card, and the shared memory that CUDA's programming guide gives
+  // a block by compute capability.
+  struct Card {
+    int sm, multiprocessors, shared_kib;
+  };
+  constexpr Card cards[] = {{80, 108, 163},  {86, 84, 99},   {87, 16, 163},
+                            {89, 142, 99},   {90, 132, 227}, {100, 148, 227},
+                            {103, 148, 227}, {120, 188, 99}, {121, 48, 99}};
+  std::string known;
+  for (const Card& card : cards) {
+    Capabilities all;
+    all.device = {Device::Kind::cuda, 0};
+    all.sm = card.sm, all.multiprocessors = card.multiprocessors;
+    all.shared_bytes = std::int64_t{card.shared_kib} << 10;
+    if (architecture(all) == name) return all;
+    known += (known.empty() ? "" : ", ") + architecture(all);
+  }
+  return Status::invalid("\"" + std::string(name) + "\"; " + known +
+                         " are known; write one of these");
+}
+
 ContextScope::ContextScope(const Driver& driver, int device) : driver_(driver) {
   if (is_current(driver, device)) return;
   const Result<Context> primary = primary_context(driver, device);

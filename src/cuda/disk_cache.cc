@@ -4,28 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "cuda/cache_entry.h"
 #include "cuda/digest.h"
 
 namespace onepass::cuda {
 namespace {
-
-constexpr std::string_view magic = "onepass kernel 1";
-
-struct Header {
-  std::array<char, 16> magic;
-  std::uint64_t key_bytes, cubin_bytes, log_bytes;
-  std::array<char, 32> digest;  // of all that follows
-};
-static_assert(sizeof(Header) == 72);
 
 // Owned by this user and written by nobody else.
 bool trusted(const struct stat& status) {
@@ -81,42 +72,6 @@ std::string path_of(const std::string& folder, const std::string& key) {
   return folder + "/" + digest(key) + ".cubin";
 }
 
-std::string pack(const std::string& key, const Compiled& compiled) {
-  const std::string rest = key + compiled.cubin + compiled.log;
-  const std::string rest_digest = digest(rest);
-  Header header{{}, key.size(), compiled.cubin.size(), compiled.log.size(), {}};
-  std::memcpy(header.magic.data(), magic.data(), magic.size());
-  std::memcpy(header.digest.data(), rest_digest.data(), rest_digest.size());
-  std::string bytes(sizeof header, '\0');
-  std::memcpy(bytes.data(), &header, sizeof header);
-  return bytes + rest;
-}
-
-std::optional<Compiled> unpack(const std::string& key, std::string_view bytes) {
-  Header header{};
-  if (bytes.size() < sizeof header) return {};
-  std::memcpy(&header, bytes.data(), sizeof header);
-  bytes.remove_prefix(sizeof header);
-  // Sizes one by one, so that no sum of them can wrap.
-  std::size_t left = bytes.size();
-  for (const std::uint64_t size : {header.key_bytes, header.cubin_bytes, header.log_bytes}) {
-    if (size > left) return {};
-    left -= static_cast<std::size_t>(size);
-  }
-  if (left != 0 || std::string_view(header.magic.data(), magic.size()) != magic ||
-      std::string_view(header.digest.data(), header.digest.size()) != digest(bytes)) {
-    return {};
-  }
-  const auto take = [&](std::uint64_t size) {
-    const std::string_view part = bytes.substr(0, static_cast<std::size_t>(size));
-    bytes.remove_prefix(part.size());
-    return part;
-  };
-  if (take(header.key_bytes) != key) return {};
-  const std::string_view cubin = take(header.cubin_bytes);
-  return Compiled{std::string(cubin), std::string(take(header.log_bytes))};
-}
-
 bool make_folder(const std::string& folder) {
   if (trusted_folder(folder)) return true;
   std::error_code error;
@@ -134,7 +89,9 @@ std::optional<Compiled> DiskCache::read(const std::string& key) const {
   if (!file.opened()) return {};
   const std::optional<std::string> bytes = file.read();
   if (!bytes) return {};
-  return unpack(key, *bytes);
+  std::optional<CacheEntry> entry = from_entry(*bytes);
+  if (!entry || entry->key != key) return {};
+  return std::move(entry->compiled);
 }
 
 bool DiskCache::write(const std::string& key, const Compiled& compiled) const {
@@ -148,7 +105,7 @@ bool DiskCache::write(const std::string& key, const Compiled& compiled) const {
   File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                  S_IRUSR | S_IWUSR));
   if (!file.opened()) return false;
-  bool kept = file.write(pack(key, compiled));
+  bool kept = file.write(to_entry(key, compiled));
   kept = file.close() && kept;
   kept = kept && std::rename(temporary.c_str(), path.c_str()) == 0;
   if (!kept) unlink(temporary.c_str());

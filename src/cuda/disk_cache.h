@@ -8,9 +8,9 @@
 
 namespace onepass::cuda {
 
-/// A file is `key digest`.cubin: a header with the sizes and a digest of the rest, then the whole
-/// key, the cubin and the compiler's log. What is damaged, holds another key or belongs to someone
-/// else reads as absent; what cannot be written is not kept. Neither ever fails a call.
+/// A file is `key digest`.cubin and holds one entry (cache_entry.h). What is damaged, holds another
+/// key or belongs to someone else reads as absent; what cannot be written is not kept. Neither ever
+/// fails a call.
 class DiskCache {
  public:
   /// In `folder`, made with its parents when something is first written; empty = keeps nothing.

@@ -1,5 +1,7 @@
 #include "cuda/machine_code.h"
 
+#include "cuda/pack.h"
+
 namespace onepass::cuda {
 namespace {
 
@@ -13,8 +15,18 @@ std::string cache_key(const Nvrtc& nvrtc, const std::string& source,
 }  // namespace
 
 Result<Compiled> machine_code(const std::string& source, const std::string& architecture) {
+  const Result<Pack>& pack = given_pack();
+  if (!pack.ok()) return pack.status();
+  if (const Compiled* packed = pack.value().find(source, architecture)) return *packed;
   const Result<Nvrtc>& compiler = nvrtc();
-  if (!compiler.ok()) return compiler.status();
+  if (!compiler.ok()) {
+    Status status = compiler.status();
+    if (pack.value().size() > 0) {
+      status.message += "; of its " + std::to_string(pack.value().size()) +
+                        " kernels ONEPASS_PACK has none for this call on " + architecture;
+    }
+    return status;
+  }
   return compile_cached(DiskCache(cache_folder()), compiler.value(), source, architecture);
 }
 

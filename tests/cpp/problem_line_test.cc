@@ -31,7 +31,8 @@ INSTANTIATE_TEST_SUITE_P(
         "fwd f32 b=2 h=2 s=8 d=4 dropout=0.1 seed=18446744073709551615 offset=1 row0=16",
         "fwd f32 b=1 h=2 s=8 d=4 definitions=\"near(n) = abs(q - k) < n\" lse=yes",
         "fwd f32 b=1 h=2 s=8 d=4 mask=k<n sink=random n=4 arg.b=1.5 arg.mask=true",
-        "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]"));
+        "fwd f32 b=1 h=2 s=8 d=4 mask=document(i) i=int32[1,8]",
+        "fwd f32 b=1 h=2 s=8 d=4 device=cuda", "fwd f32 b=1 h=2 s=8 d=4 lse=yes device=cuda:3"));
 
 TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
   const Result<ProblemLine> line =
@@ -41,7 +42,9 @@ TEST(ProblemLine, ReadsWhatItDoesNotPrint) {
 }
 
 TEST(ProblemLine, ErrorsNameTheirColumn) {
-  const std::array<std::pair<const char*, int>, 19> bad{{{"", 1},
+  const std::array<std::pair<const char*, int>, 21> bad{{{"", 1},
+                                                         {"fwd f32 device=gpu", 9},
+                                                         {"fwd f32 device=cuda:-1", 9},
                                                          {"back f32", 1},
                                                          {"fwd", 4},
                                                          {"fwd b=1", 8},
