@@ -27,7 +27,7 @@ namespace {
 
 struct BenchOptions {
   std::vector<std::string> line;
-  std::string suite = "small", format = "md", runs = "30", seconds = "10", threads = "0";
+  std::string device, suite = "small", format = "md", runs = "30", seconds = "10", threads = "0";
 };
 
 // The instruction set that a kernel's name ends with.
@@ -43,36 +43,50 @@ std::int64_t cache_bytes(const Problem& p) {
   return p.b * p.h_kv * p.s_kv * (p.d + p.d_v) * size_bytes(p.dtype);
 }
 
+// The call's own on a GPU, in the order of its stream.
+Array give_workspace(Device device, const Plan& plan, Exec& exec) {
+  if (device.kind == Device::Kind::cuda) return {};
+  const std::int64_t bytes[] = {plan.workspace_bytes};
+  Array workspace = zeros(DType::uint8, bytes);
+  exec.workspace = workspace.view.data;
+  exec.workspace_bytes = plan.workspace_bytes;
+  return workspace;
+}
+
 class Bench {
  public:
   explicit Bench(const BenchOptions& options)
       : runs_(static_cast<int>(integer_of("--runs", options.runs, 1, 1000000))),
         budget_s_(number_of("--seconds", options.seconds, 0.0, 1e6)),
-        threads_(threads_of("--threads", options.threads)) {}
+        threads_(threads_of("--threads", options.threads)),
+        device_(options.device) {}
 
   BenchRow run(const std::string& text) {
-    const ProblemLine line = value_of(parse_problem_line(text));
+    const ProblemLine line = line_on(device_, {text});
+    require_device(line.device);
     require_memory("q, k, v and o of this line with float64 copies for the check",
                    checked_tensor_bytes(line));
     const Case made = make_case(line, true);
+    conformance::Mirror mirror(line.device);
+    const Case placed = placed_on(mirror, made);
     const Problem problem = problem_of(made);
-    const Plan planned = plan_of(made, threads_);
+    const Plan planned = prepared_of(placed, threads_);
     const Work work = count_work(problem, planned.tile);
-    const std::int64_t workspace_bytes[] = {planned.workspace_bytes};
-    const Array workspace = zeros(DType::uint8, workspace_bytes);
     Exec exec;
     exec.threads = threads_;
-    exec.workspace = workspace.view.data;
-    exec.workspace_bytes = planned.workspace_bytes;
+    const Array workspace = give_workspace(line.device, planned, exec);
     BenchRow row;
     row.line = to_text(line);
     row.kernel = planned.kernel;
     row.threads = planned.threads;
     row.visible_share = work.share(problem);
-    run_before(made, threads_);
-    row.timing = measure(runs_, budget_s_, [&] { run_call(made, exec); });
+    run_before(placed, threads_);
+    row.timing = measure_on(line.device, mirror, runs_, budget_s_, [&] { run_call(placed, exec); });
+    mirror.fetch();
     row.gflops = work.flops(problem) / row.timing.median_s * 1e-9;
-    row.peak_gflops = peak(isa_of(planned.kernel), line.dtype) * planned.threads * 1e-9;
+    if (line.device.kind == Device::Kind::cpu) {
+      row.peak_gflops = peak(isa_of(planned.kernel), line.dtype) * planned.threads * 1e-9;
+    }
     if (planned.kernel.starts_with("cpu.decode")) {
       const double bytes = row.visible_share * static_cast<double>(cache_bytes(problem));
       row.read_gb_s = bytes / row.timing.median_s * 1e-9;
@@ -97,6 +111,7 @@ class Bench {
   int runs_;
   double budget_s_;
   int threads_;
+  std::string device_;
   std::map<std::pair<Isa, DType>, double> peaks_;
 };
 
@@ -116,7 +131,8 @@ void bench(const BenchOptions& options, int& exit_code) {
   }
   std::fputs(
       "Median of the runs after one that warms up, same buffers every run (warm cache), "
-      "normal random input, workspace given;\nwork counts visible pairs only; the answer is "
+      "normal random input, workspace given;\non a GPU by its own clock; work counts visible pairs "
+      "only; the answer is "
       "checked once against float64 in 16 rows.\n",
       stderr);
 }
@@ -128,6 +144,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       "bench", "GFLOP/s and share of this machine's peak, for a suite or a problem line");
   auto options = std::make_shared<BenchOptions>();
   verb->add_option("line", options->line, "Problem line; default: every line of the suite");
+  verb->add_option("--device", options->device, device_help);
   verb->add_option("--suite", options->suite, "small (default) or cpu");
   verb->add_option("--format", options->format, "md (default), csv or jsonl");
   verb->add_option("--runs", options->runs, "Of each line (default 30)");

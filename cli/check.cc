@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/parts/case.h"
 #include "cli/parts/options.h"
 #include "cli/parts/print.h"
 #include "cli/verbs.h"
@@ -17,7 +18,7 @@ namespace {
 
 struct CheckOptions {
   std::vector<std::string> names;
-  std::string threads = "0", shrink = "16", seed = "1", count = "100";
+  std::string device = "cpu", threads = "0", shrink = "16", seed = "1", count = "100";
   bool list = false;
 };
 
@@ -36,6 +37,8 @@ std::vector<conformance::Case> chosen_cases(const std::vector<std::string>& name
 
 void check(const CheckOptions& options, int& exit_code) {
   conformance::Settings settings;
+  settings.device = device_of("--device", options.device);
+  require_device(settings.device);
   settings.threads = threads_of("--threads", options.threads);
   settings.shrink = integer_of("--shrink", options.shrink, 1, 1 << 20);
   settings.seed = static_cast<std::uint32_t>(integer_of("--seed", options.seed, 0, UINT32_MAX));
@@ -45,18 +48,23 @@ void check(const CheckOptions& options, int& exit_code) {
     for (const conformance::Case& one : chosen) std::printf("%-30s %s\n", one.name, one.about);
     return;
   }
-  int passed = 0;
+  int passed = 0, skipped = 0;
   for (const conformance::Case& one : chosen) {
     const auto start = std::chrono::steady_clock::now();
     const conformance::Outcome outcome = one.run(settings);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    std::printf("%s  %-30s %7.2f s  %s\n", outcome.passed ? "pass" : "FAIL", one.name,
-                seconds.count(), outcome.detail.c_str());
+    std::printf("%s  %-30s %7.2f s  %s\n",
+                outcome.skipped  ? "skip"
+                : outcome.passed ? "pass"
+                                 : "FAIL",
+                one.name, seconds.count(), outcome.detail.c_str());
     flush_stdout();
-    passed += outcome.passed;
+    passed += outcome.passed, skipped += outcome.skipped;
   }
-  const int failed = static_cast<int>(chosen.size()) - passed;
-  std::printf("%d passed, %d failed\n", passed, failed);
+  const int failed = static_cast<int>(chosen.size()) - passed - skipped;
+  std::printf("%d passed, %d failed", passed, failed);
+  if (skipped > 0) std::printf(", %d skipped", skipped);
+  std::printf("\n");
   if (failed > 0) exit_code = 1;
 }
 
@@ -66,6 +74,7 @@ void add_check(CLI::App& app, int& exit_code) {
   CLI::App* verb = app.add_subcommand("check", "Every conformance case against float64");
   auto options = std::make_shared<CheckOptions>();
   verb->add_option("cases", options->names, "Cases whose names begin so (default: all)");
+  verb->add_option("--device", options->device, "cpu (default), cuda or cuda:1");
   verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");
   verb->add_option("--shrink", options->shrink,
                    "Divides the lengths of the workloads; 1 = full size (default 16)");

@@ -21,7 +21,8 @@ namespace {
 
 struct GenerateOptions {
   std::string model, tokenizer, prompt, dump_folder;
-  std::string steps = "256", temperature = "0", top_p = "1", seed = "0", threads = "0";
+  std::string device = "cpu", steps = "256", temperature = "0", top_p = "1", seed = "0",
+              threads = "0";
   std::string prefill = "all";
 };
 
@@ -59,7 +60,17 @@ void dump(Outputs& outputs, const llama::Model& model, std::int64_t layers,
                static_cast<long long>(layers), static_cast<long long>(model.position()));
 }
 
+// Its keys lie in pages of a cache.
+void require_cpu(const GenerateOptions& options) {
+  const Device device = device_of("--device", options.device);
+  if (device.kind == Device::Kind::cpu) return;
+  throw Error({Code::not_supported, "--device: " + options.device +
+                                        "; no GPU kernel takes a cache of keys yet, so that cpu is "
+                                        "allowed; leave it out"});
+}
+
 void generate(const GenerateOptions& options) {
+  require_cpu(options);
   const bool in_one_call = prefill_in_one_call(options.prefill);
   const llama::Checkpoint checkpoint = value_of("--model", llama::read_checkpoint(options.model));
   const auto tokenizer = value_of(
@@ -118,6 +129,7 @@ void add_generate(CLI::App& app, int&) {
   auto options = std::make_shared<GenerateOptions>();
   verb->add_option("--model", options->model, "Checkpoint, as in stories260K.bin")->required();
   verb->add_option("--tokenizer", options->tokenizer, "As in tok512.bin")->required();
+  verb->add_option("--device", options->device, "cpu (default)");
   verb->add_option("--steps", options->steps, "Positions in all (default 256)");
   verb->add_option("--temperature", options->temperature, "0 (default) = the most likely token");
   verb->add_option("--top-p", options->top_p, "Keeps the likeliest tokens up to this share");

@@ -20,7 +20,7 @@ namespace {
 
 struct ProfileOptions {
   std::vector<std::string> line;
-  std::string runs = "10", threads = "0";
+  std::string device, runs = "10", threads = "0";
 };
 
 double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
@@ -39,11 +39,12 @@ std::string measured(std::int64_t bytes) {
 }
 
 void profile(const ProfileOptions& options, int& exit_code) {
-  const ProblemLine line = value_of(parse_problem_line(join_line(options.line)));
+  const ProblemLine line = line_on(options.device, options.line);
   if (line.pass == Pass::backward) {
     throw Error(Status::invalid(
         "line: begins with bwd; fwd is allowed, as the steps by hand are a forward's; write fwd"));
   }
+  require_device(line.device);
   const int threads = threads_of("--threads", options.threads);
   const auto runs = static_cast<int>(integer_of("--runs", options.runs, 1, 10000));
   const double pairs = static_cast<double>(line.b) * static_cast<double>(line.h_q) *
@@ -51,13 +52,15 @@ void profile(const ProfileOptions& options, int& exit_code) {
   require_memory("q, k, v, o, copies of them and the whole score matrix",
                  checked_tensor_bytes(line) + 4.0 * pairs);
   const Case made = make_case(line, true);
-  const Comparison c = compare(made.q, made.k, made.v, made.o, made.options, threads, runs);
+  const Comparison c =
+      compare(made.q, made.k, made.v, made.o, made.options, threads, runs, line.device);
   const Answer answer = check_answer(made.q, made.k, made.v, made.o, made.options);
 
   std::printf("%s\n%d threads, %d and %d runs (median), cache warm\n\n",
               c.plan.problem_line.c_str(), c.plan.threads, c.manual_runs, c.fused.runs);
   std::printf("  %-22s %10s %12s %10s\n", "", "ms", "MiB moved", "GFLOP/s");
-  std::printf("by hand, float32, whole score matrix\n");
+  const bool on_gpu = line.device.kind == Device::Kind::cuda;
+  std::printf("by hand%s, float32, whole score matrix\n", on_gpu ? " on the CPU" : "");
   for (const ManualStep& step : c.manual.steps) {
     const bool product = &step == &c.manual.steps[0] || &step == &c.manual.steps[3];
     const auto width = static_cast<double>(&step == &c.manual.steps[0] ? line.d : line.d_v);
@@ -93,6 +96,7 @@ void add_profile(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<ProfileOptions>();
   verb->add_option("line", options->line, "Problem line, as in: fwd f32 h=8 s=2048 mask=causal")
       ->required();
+  verb->add_option("--device", options->device, device_help);
   verb->add_option("--runs", options->runs,
                    "Of each, fewer where they take over 10 s (default 10)");
   verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");

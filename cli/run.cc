@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "cli/parts/case.h"
 #include "cli/parts/convert.h"
 #include "cli/parts/npy.h"
 #include "cli/parts/options.h"
 #include "cli/parts/outputs.h"
 #include "cli/verbs.h"
+#include "conformance/mirror.h"
 #include "onepass/onepass.h"
 
 namespace onepass::cli {
@@ -23,7 +25,7 @@ struct RunOptions {
   std::string mask = "full", score, definitions;
   std::vector<std::string> args;
   std::string dropout = "0", seed = "0", scale, align = "bottom_right", q_start, k_start, dtype,
-              threads = "0";
+              device = "cpu", threads = "0";
 };
 
 bool is_file_name(const std::string& text) { return text.ends_with(".npy"); }
@@ -84,6 +86,8 @@ class Call {
 };
 
 void run(const RunOptions& options) {
+  const Device device = device_of("--device", options.device);
+  require_device(device);
   Outputs outputs;
   Call call(options, outputs);
   const TensorView q = call.read_input("--q", options.q);
@@ -116,7 +120,10 @@ void run(const RunOptions& options) {
   const std::int64_t lse_shape[] = {o_shape[0], o_shape[2], o_shape[1]};
   const Array lse = zeros(q.dtype == DType::float64 ? DType::float64 : DType::float32, lse_shape);
   if (!options.lse.empty()) attention_options.lse = lse.view;
-  attention(q, k, v, o.view, attention_options, exec);
+  conformance::Mirror mirror(device);
+  mirror.take(attention_options);
+  attention(mirror.of(q), mirror.of(k), mirror.of(v), mirror.of(o.view), attention_options, exec);
+  mirror.fetch();
   outputs.put(options.out, npy_bytes(o.view));
   if (!options.lse.empty()) outputs.put(options.lse, npy_bytes(lse.view));
   outputs.commit();
@@ -150,6 +157,7 @@ void add_run(CLI::App& app, int&) {
   verb->add_option("--dtype", options->dtype, "Converts q, k and v first, as to bf16");
   verb->add_option("--dropout", options->dropout, "Share of the weights to drop (default 0)");
   verb->add_option("--seed", options->seed, "Of the dropout (default 0)");
+  verb->add_option("--device", options->device, "cpu (default), cuda or cuda:1");
   verb->add_option("--threads", options->threads, "Default OMP_NUM_THREADS, else every core");
   verb->callback([options] { run(*options); });
 }

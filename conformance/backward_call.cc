@@ -6,6 +6,7 @@
 
 #include "conformance/comparison.h"
 #include "conformance/generator.h"
+#include "conformance/mirror.h"
 #include "conformance/options.h"
 #include "onepass/backward.h"
 
@@ -73,23 +74,23 @@ BackwardCall backward_of(const Call& call) {
   return backward;
 }
 
-Gradients run(const BackwardCall& backward, int threads) {
-  return run_backward(backward, run(backward.call, threads), threads);
+Gradients run(const BackwardCall& backward, int threads, Device device) {
+  return run_backward(backward, run(backward.call, threads, device), threads, device);
 }
 
-Gradients run_backward(const BackwardCall& backward, Answer forward, int threads) {
+Gradients run_backward(const BackwardCall& backward, Answer forward, int threads, Device device) {
   const Call& call = backward.call;
   Gradients out;
   out.forward = std::move(forward);
   if (!out.forward.ran) {
-    out.error = out.forward.error;
+    out.error = out.forward.error, out.code = out.forward.code;
     return out;
   }
   Memory memory(backward);
   const auto packed_q = !call.cu_seqlens_q.empty(), packed_k = !call.cu_seqlens_k.empty();
-  const TensorView q = memory.of_queries(call.dtype, call.q, call.q_layout);
-  const TensorView k = memory.of_keys(call.dtype, call.k, call.k_layout);
-  const TensorView v = memory.of_keys(call.dtype, call.v, call.v_layout);
+  TensorView q = memory.of_queries(call.dtype, call.q, call.q_layout);
+  TensorView k = memory.of_keys(call.dtype, call.k, call.k_layout);
+  TensorView v = memory.of_keys(call.dtype, call.v, call.v_layout);
   Backward request;
   request.o =
       memory.of_queries(call.out_dtype, {backward.dout.shape, out.forward.o}, call.o_layout);
@@ -112,14 +113,22 @@ Gradients run_backward(const BackwardCall& backward, Answer forward, int threads
     others.emplace_back(wide(call.dtype), array_of(call, name).shape);
     request.dargs.push_back({name, others.back().view()});
   }
+  Mirror mirror(device, Storage::guard_bytes);
   try {
+    mirror.take(memory.options());
+    for (TensorView* tensor : {&q, &k, &v, &request.o, &request.lse, &request.dout, &request.dlse,
+                               &request.dq, &request.dk, &request.dv, &request.dsink}) {
+      *tensor = mirror.of(*tensor);
+    }
+    for (ArgumentGradient& one : request.dargs) one.gradient = mirror.of(one.gradient);
     out.kernel = plan_backward(q, k, v, request, memory.options(), threads).kernel;
     Exec exec;
     exec.threads = threads;
     attention_backward(q, k, v, request, memory.options(), exec);
+    mirror.fetch();
     out.ran = true;
   } catch (const Error& error) {
-    out.error = error.what();
+    out.error = error.what(), out.code = error.code;
   }
   out.guards_held = dq.guards_hold() && dk.guards_hold() && dv.guards_hold();
   out.outputs_kept = dq.untouched() && dk.untouched() && dv.untouched();

@@ -33,6 +33,7 @@ struct Gradients {
   Answer forward;
   bool ran = false;
   std::string error;  // why it did not run
+  Code code = Code::ok;
   std::string kernel;
   std::vector<double> dq, dk, dv, dsink;
   std::map<std::string, std::vector<double>> dargs;
@@ -41,9 +42,9 @@ struct Gradients {
 };
 
 /// Runs the library's backward from o and lse of `forward`.
-Gradients run_backward(const BackwardCall& call, Answer forward, int threads);
+Gradients run_backward(const BackwardCall& call, Answer forward, int threads, Device device = {});
 /// Runs the library's forward and, from what it gave, its backward.
-Gradients run(const BackwardCall& call, int threads);
+Gradients run(const BackwardCall& call, int threads, Device device = {});
 
 /// The gradients in float64, by a plain unfused kernel of the call's dtype, and the sums of the
 /// absolute terms.

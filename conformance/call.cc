@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "conformance/generator.h"
+#include "conformance/mirror.h"
 #include "conformance/options.h"
 
 namespace onepass::conformance {
@@ -96,7 +97,7 @@ TensorView without_batch(const TensorView& view) {
   return out;
 }
 
-Answer run(const Call& call, int threads) {
+Answer run(const Call& call, int threads, Device device) {
   const Storage q = stored(call, call.q, call.q_layout), k = stored(call, call.k, call.k_layout);
   const Storage v = stored(call, call.v, call.v_layout);
   const auto [b, s_q, h_q, d] = call.q.shape;
@@ -111,12 +112,16 @@ Answer run(const Call& call, int threads) {
   };
   held.options.lse = of_queries(lse);
   Answer answer;
+  Mirror mirror(device, Storage::guard_bytes);
   try {
-    answer.kernel =
-        plan(of_queries(q), of_keys(k), of_keys(v), of_queries(o), held.options, threads).kernel;
+    mirror.take(held.options);
+    const TensorView q_at = mirror.of(of_queries(q)), k_at = mirror.of(of_keys(k));
+    const TensorView v_at = mirror.of(of_keys(v)), o_at = mirror.of(of_queries(o));
+    answer.kernel = plan(q_at, k_at, v_at, o_at, held.options, threads).kernel;
     Exec exec;
     exec.threads = threads;
-    attention(of_queries(q), of_keys(k), of_keys(v), of_queries(o), held.options, exec);
+    attention(q_at, k_at, v_at, o_at, held.options, exec);
+    mirror.fetch();
     answer.ran = true;
   } catch (const Error& error) {
     answer.error = error.what();

@@ -85,8 +85,8 @@ struct Answer {
   bool outputs_kept = false;  // nothing was written at all
 };
 
-/// Runs the library on outputs that hold NaN, between guards.
-Answer run(const Call& call, int threads);
+/// Runs the library on outputs that hold NaN, between guards. On a GPU with copies of everything.
+Answer run(const Call& call, int threads, Device device = {});
 
 /// The reference, ready to compute rows. `call` must outlive it.
 reference::Attention reference_of(const Call& call);

@@ -5,9 +5,12 @@
 #include <span>
 #include <string>
 
+#include "onepass/tensor.h"
+
 namespace onepass::conformance {
 
 struct Settings {
+  Device device;
   int threads = 0;           // as Exec::threads
   std::int64_t shrink = 16;  // workloads divide their lengths by this; 1 = full size
   std::uint32_t seed = 1;    // of the random sweep's first problem
@@ -16,6 +19,7 @@ struct Settings {
 
 struct Outcome {
   bool passed = false;
+  bool skipped = false;  // the device has no kernel for any of its calls
   /// What was done, or the first failure: problem line, coordinate, both values.
   std::string detail;
 };

@@ -86,8 +86,13 @@ class Checker {
 
  private:
   Settings settings_;
-  std::int64_t calls_ = 0, failures_ = 0;
-  std::string first_failure_;
+  // Whether a call ran. One that a GPU has no kernel for yet is counted, and what is then said of
+  // it is no failure.
+  bool take(const Subject& call, bool ran, Code code, const std::string& error);
+
+  std::int64_t calls_ = 0, failures_ = 0, passed_over_ = 0;
+  bool passing_over_ = false;  // the last call
+  std::string first_failure_, first_reason_;
 };
 
 }  // namespace onepass::conformance

@@ -11,7 +11,6 @@ namespace onepass::conformance {
 namespace {
 
 constexpr std::byte untouched_byte{0xff};
-constexpr std::int64_t guard_bytes = 256;
 
 std::array<std::int64_t, 4> strides_of(std::array<std::int64_t, 4> shape, Layout layout) {
   const auto [b, s, h, d] = shape;

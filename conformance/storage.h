@@ -29,6 +29,9 @@ const char* name(Layout layout);
 /// Elements at `view()` within a larger block whose every byte starts as 0xff, NaN in each format.
 class Storage {
  public:
+  /// At least so many before the first element and after the last.
+  static constexpr std::int64_t guard_bytes = 256;
+
   Storage(DType dtype, std::span<const std::int64_t> shape, Layout layout = Layout::seq_major);
   Storage(Storage&&) = default;  // a copy's view would point into the original
 

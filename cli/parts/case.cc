@@ -238,6 +238,11 @@ Case planned_on(Device device, Case made) {
   return made;
 }
 
+Case placed_on(conformance::Mirror& mirror, Case made) {
+  each_tensor(made, [&](TensorView& tensor) { tensor = mirror.of(tensor); });
+  return made;
+}
+
 void require_device(Device device) {
   if (device.kind == Device::Kind::cpu) return;
   const Status status = cuda_capabilities(device.index).status();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/parts/array.h"
+#include "conformance/mirror.h"
 #include "core/problem_line.h"
 #include "onepass/backward.h"
 #include "onepass/kv_cache.h"
@@ -42,6 +43,9 @@ ProblemLine line_on(const std::string& device, const std::vector<std::string>& w
 
 /// The case as its line's device has it, without any memory there: enough to plan.
 Case planned_on(Device device, Case made);
+
+/// The case with its tensors on the mirror's device.
+Case placed_on(conformance::Mirror& mirror, Case made);
 
 /// Visits every tensor that lies where the call runs. Lengths, offsets, positions and pages do not:
 /// the host reads them.

@@ -43,7 +43,8 @@ std::int64_t counted_bytes(const Problem& problem, std::int64_t visited_tile_key
 }
 
 Comparison compare(const TensorView& q, const TensorView& k, const TensorView& v,
-                   const TensorView& o, const Attention& options, int threads, int runs) {
+                   const TensorView& o, const Attention& options, int threads, int runs,
+                   Device device) {
   const Problem problem = value_of(validate(q, k, v, o, options));
   if (problem.dropout.p != 0.0) {
     throw Error(
@@ -51,7 +52,12 @@ Comparison compare(const TensorView& q, const TensorView& k, const TensorView& v
                         "; attention by hand has none, so 0 is allowed here; leave it out"));
   }
   Comparison result;
-  result.plan = plan(q, k, v, o, options, threads);
+  conformance::Mirror mirror(device);
+  Attention placed = options;
+  mirror.take(placed);
+  const TensorView q_at = mirror.of(q), k_at = mirror.of(k), v_at = mirror.of(v);
+  const TensorView o_at = mirror.of(o);
+  result.plan = prepare(q_at, k_at, v_at, o_at, placed, threads);
   const Work work = count_work(problem, result.plan.tile);
   result.flops = work.flops(problem);
   result.visible_share = work.share(problem);
@@ -59,15 +65,21 @@ Comparison compare(const TensorView& q, const TensorView& k, const TensorView& v
 
   Exec exec;
   exec.threads = threads;
-  result.fused_peak_bytes = peak_of([&] { attention(q, k, v, o, options, exec); });
-  result.fused = measure(runs, budget_s, [&] { attention(q, k, v, o, options, exec); });
+  const auto fused = [&] { attention(q_at, k_at, v_at, o_at, placed, exec); };
+  const std::int64_t fused_peak_bytes = peak_of(fused);
+  if (device.kind == Device::Kind::cpu) result.fused_peak_bytes = fused_peak_bytes;
+  result.fused = measure_on(device, mirror, runs, budget_s, fused);
+  mirror.fetch();
 
   const Array q32 = converted(q, DType::float32), k32 = converted(k, DType::float32);
   const Array v32 = converted(v, DType::float32);
   const Array o32 = converted(o, DType::float32);
+  const int manual_threads = device.kind == Device::Kind::cpu
+                                 ? result.plan.threads
+                                 : value_of(cpu_capabilities(threads)).threads;
   std::vector<ManualRun> manual_runs;
   result.manual_peak_bytes = peak_of([&] {
-    Manual manual(problem, q32, k32, v32, result.plan.threads);
+    Manual manual(problem, q32, k32, v32, manual_threads);
     result.manual_bytes = manual.bytes();
     const auto run = [&] { manual_runs.push_back(manual.run(o32.data<float>())); };
     result.manual_runs = measure(runs, budget_s, run).runs;

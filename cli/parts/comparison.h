@@ -22,10 +22,12 @@ struct Comparison {
   double difference = 0.0;  // largest between the two outputs
 };
 
-/// Runs both up to `runs` times, fewer where that takes over 10 s; o holds the fused output. Memory
-/// is measured beyond inputs and outputs, -1 where the system does not say. Throws Error.
+/// Runs both, the fused call on `device` and attention by hand on the CPU, up to `runs` times,
+/// fewer where that takes over 10 s; o holds the fused output. Memory is measured beyond inputs and
+/// outputs, -1 where the system does not say. Throws Error.
 Comparison compare(const TensorView& q, const TensorView& k, const TensorView& v,
-                   const TensorView& o, const Attention& options, int threads, int runs);
+                   const TensorView& o, const Attention& options, int threads, int runs,
+                   Device device = {});
 
 /// Bytes that one thread-independent pass over the tiles moves.
 std::int64_t counted_bytes(const Problem& problem, std::int64_t visited_tile_keys);

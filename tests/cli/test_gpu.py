@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 
 LINE = "fwd bf16 b=1 h=2 s=64 d=32 mask=causal"
@@ -78,13 +79,65 @@ def test_what_warm_refuses(onepass, cache, arguments, said, code):
 
 
 @pytest.mark.parametrize(
-    "words", (["fwd f32 device=cuda:900"], ["fwd f32", "--device", "cuda:900"])
+    "words",
+    (
+        ["explain", "fwd f32 device=cuda:900"],
+        ["explain", "fwd f32", "--device", "cuda:900"],
+        ["bench", "fwd f32 device=cuda:900"],
+        ["profile", "fwd f32", "--device", "cuda:900"],
+        ["check", "D01", "--device", "cuda:900"],
+    ),
 )
 def test_a_device_that_is_not_here(onepass, words):
-    result = onepass("explain", *words)
+    result = onepass(*words)
     assert result.returncode == 3 and result.stdout == ""
-    assert result.stderr.count("\n") == 1
+    assert result.stderr.count("onepass: ") == 1
     assert "no driver" in result.stderr or "cuda:900" in result.stderr
+
+
+def test_run_on_a_device_that_is_not_here(onepass, qkv):
+    _, arguments = qkv()
+    result = onepass(*arguments, "--device", "cuda:900")
+    assert result.returncode == 3 and result.stderr.count("\n") == 1
+
+
+def test_generate_says_what_is_missing(onepass):
+    result = onepass("generate", "--model", "m", "--tokenizer", "t", "--device", "cuda")
+    assert result.returncode == 3 and "no GPU kernel takes a cache" in result.stderr
+
+
+def gpu_or_skip(onepass):
+    here = onepass("explain", LINE, "--device", "cuda")
+    if here.returncode == 3:
+        pytest.skip(here.stderr)
+
+
+def test_run_gives_what_the_cpu_gives(onepass, qkv, tmp_path):
+    gpu_or_skip(onepass)
+    arrays, arguments = qkv()
+    outputs = {}
+    for device in ("cpu", "cuda"):
+        result = onepass(*arguments, "--device", device, "--lse", tmp_path / "lse.npy")
+        assert result.returncode == 0, result.stderr
+        outputs[device] = [np.load(tmp_path / name) for name in ("o.npy", "lse.npy")]
+    for ours, theirs in zip(outputs["cuda"], outputs["cpu"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+    assert arrays["q"].shape == outputs["cuda"][0].shape
+
+
+@pytest.mark.parametrize("line", (LINE, "bwd f32 b=1 h=2 s=100 d=32 mask=causal"))
+def test_bench_on_a_gpu(onepass, line):
+    gpu_or_skip(onepass)
+    result = onepass("bench", line, "--device", "cuda", "--format", "csv", "--runs", "3")
+    assert result.returncode == 0, result.stderr
+    assert "device=cuda" in result.stdout and "cuda." in result.stdout
+
+
+def test_check_on_a_gpu(onepass):
+    gpu_or_skip(onepass)
+    result = onepass("check", "D01", "--device", "cuda")
+    assert result.returncode == 0, result.stdout
+    assert "not on this device" in result.stdout  # float64
 
 
 def test_devices_are_named(onepass):
