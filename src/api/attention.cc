@@ -2,13 +2,14 @@
 #include "onepass/attention.h"
 
 #include "api/call.h"
+#include "api/repeated_call.h"
 #include "onepass/plan.h"
 
 namespace onepass {
 
 void attention(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,
                const Attention& options, const Exec& exec) {
-  run(value_or_throw(validate(q, k, v, o, options)), exec);
+  run({q, k, v, o, nullptr, options}, exec);
 }
 
 Plan plan(const TensorView& q, const TensorView& k, const TensorView& v, const TensorView& o,

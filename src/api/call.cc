@@ -91,14 +91,21 @@ Plan prepare_for(const Problem& problem, int threads) {
   return plan;
 }
 
-void run(const Problem& problem, const Exec& exec) {
-  if (Status status = validate_memory(problem); !status.ok()) throw Error(status);
-  const Capabilities capabilities = capabilities_for(problem.device, exec.threads);
-  const Plan plan = value_or_throw(prepare(problem, capabilities, exec.stream));
+void start(const Problem& problem, const Plan& plan, const Exec& exec) {
   announce(problem, plan);
   Exec run = exec;
   const Workspace workspace = provide_workspace(plan, problem.device, run);
   if (Status status = row_of(plan).launch(problem, plan, run); !status.ok()) throw Error(status);
+}
+
+Plan prepare_to_run(const Problem& problem, const Exec& exec) {
+  if (Status status = validate_memory(problem); !status.ok()) throw Error(status);
+  const Capabilities capabilities = capabilities_for(problem.device, exec.threads);
+  return value_or_throw(prepare(problem, capabilities, exec.stream));
+}
+
+void run(const Problem& problem, const Exec& exec) {
+  start(problem, prepare_to_run(problem, exec), exec);
 }
 
 }  // namespace onepass

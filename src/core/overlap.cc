@@ -13,24 +13,6 @@ struct Dim {
   std::int64_t size, stride_bytes;
 };
 
-// Addresses as integers; half-open.
-struct Interval {
-  std::uintptr_t begin, end;
-};
-
-bool meet(const Interval& a, const Interval& b) { return a.begin < b.end && b.begin < a.end; }
-
-// From a view's first byte to its last.
-Interval range_of(const TensorView& view) {
-  std::int64_t below = 0, above = size_bytes(view.dtype);
-  for (int i = 0; i < view.rank; ++i) {
-    const std::int64_t reach = (view.shape[i] - 1) * view.strides[i] * size_bytes(view.dtype);
-    (reach < 0 ? below : above) += reach;
-  }
-  const auto first = reinterpret_cast<std::uintptr_t>(view.data);
-  return {first + static_cast<std::uintptr_t>(below), first + static_cast<std::uintptr_t>(above)};
-}
-
 // A view as runs of `run_bytes` at `first` plus every combination of the dims: strides positive,
 // the finest first, dims that continue the run taken into it.
 struct Runs {
@@ -68,7 +50,7 @@ Runs runs_of(const TensorView& view) {
   return out;
 }
 
-Interval range_of(const Runs& runs) {
+ByteRange range_of(const Runs& runs) {
   std::int64_t bytes = runs.run_bytes;
   for (const Dim& dim : runs.dims) bytes += (dim.size - 1) * dim.stride_bytes;
   return {runs.first, runs.first + static_cast<std::uintptr_t>(bytes)};
@@ -82,7 +64,7 @@ bool alternate(const Runs& a, const Runs& b) {
   if (b.dims.back().stride_bytes != step) return false;
   const auto span = [](Runs runs) {
     runs.dims.pop_back();
-    const Interval range = range_of(runs);
+    const ByteRange range = range_of(runs);
     return static_cast<std::int64_t>(range.end - range.begin);
   };
   const auto distance = static_cast<std::int64_t>(b.first - a.first) % step;
@@ -91,7 +73,7 @@ bool alternate(const Runs& a, const Runs& b) {
 }
 
 // Every run, sorted by address.
-std::vector<Interval> intervals_of(const Runs& runs) {
+std::vector<ByteRange> intervals_of(const Runs& runs) {
   std::vector<std::uintptr_t> starts = {runs.first};
   for (const Dim& dim : runs.dims) {
     const std::size_t count = starts.size();
@@ -102,7 +84,7 @@ std::vector<Interval> intervals_of(const Runs& runs) {
     }
   }
   std::sort(starts.begin(), starts.end());
-  std::vector<Interval> out;
+  std::vector<ByteRange> out;
   out.reserve(starts.size());
   for (const std::uintptr_t start : starts) {
     out.push_back({start, start + static_cast<std::uintptr_t>(runs.run_bytes)});
@@ -112,12 +94,23 @@ std::vector<Interval> intervals_of(const Runs& runs) {
 
 }  // namespace
 
+ByteRange byte_range(const TensorView& view) {
+  std::int64_t below = 0, above = size_bytes(view.dtype);
+  for (int i = 0; i < view.rank; ++i) {
+    if (view.shape[i] == 0) return {};
+    const std::int64_t reach = (view.shape[i] - 1) * view.strides[i] * size_bytes(view.dtype);
+    (reach < 0 ? below : above) += reach;
+  }
+  if (!view.given()) return {};
+  const auto first = reinterpret_cast<std::uintptr_t>(view.data);
+  return {first + static_cast<std::uintptr_t>(below), first + static_cast<std::uintptr_t>(above)};
+}
+
 bool overlap(const TensorView& a, const TensorView& b) {
-  if (!a.given() || !b.given() || a.elements() == 0 || b.elements() == 0) return false;
-  if (!meet(range_of(a), range_of(b))) return false;
+  if (!meet(byte_range(a), byte_range(b))) return false;
   const Runs runs_a = runs_of(a), runs_b = runs_of(b);
   if (alternate(runs_a, runs_b)) return false;
-  const std::vector<Interval> all_a = intervals_of(runs_a), all_b = intervals_of(runs_b);
+  const std::vector<ByteRange> all_a = intervals_of(runs_a), all_b = intervals_of(runs_b);
   for (std::size_t i = 0, j = 0; i < all_a.size() && j < all_b.size();) {
     if (meet(all_a[i], all_b[j])) return true;
     (all_a[i].end <= all_b[j].begin ? i : j) += 1;

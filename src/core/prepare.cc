@@ -1,10 +1,13 @@
 #include "core/prepare.h"
 
+#include <functional>
+#include <future>
 #include <utility>
 
 #include "core/registry.h"
 #include "cuda/device.h"
 #include "cuda/kernel.h"
+#include "cuda/stream_memory.h"
 
 namespace onepass {
 namespace {
@@ -50,10 +53,20 @@ class Candidate {
     return true;
   }
 
-  /// Why one of the kernels is a reason to take another candidate; empty = none is. Compiles.
+  /// Why one of the kernels is a reason to take another candidate; empty = none is. Compiles all of
+  /// them at once.
   Result<std::string> verdict() const {
+    std::vector<std::future<Result<const cuda::CompileReport*>>> reports;
     for (const KernelSource& source : sources_) {
-      const auto report = cuda::compile_kernel(source, problem_, capabilities_);
+      // Where no thread can be had, when its turn comes.
+      const auto policy =
+          sources_.size() > 1 ? std::launch::async | std::launch::deferred : std::launch::deferred;
+      reports.push_back(std::async(policy, cuda::compile_kernel, source, std::cref(problem_),
+                                   std::cref(capabilities_)));
+    }
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const KernelSource& source = sources_[i];
+      const Result<const cuda::CompileReport*> report = reports[i].get();
       if (!report.ok()) return report.status();
       if (std::string text = cuda::verdict_on(source, *report.value()); !text.empty()) return text;
     }
@@ -61,6 +74,9 @@ class Candidate {
   }
 
   Status load() {
+    if (!sources_.empty()) {
+      if (Status s = cuda::prepare_memory(capabilities_.device.index); !s.ok()) return s;
+    }
     for (const KernelSource& source : sources_) {
       const auto kernel = cuda::prepare_kernel(source, problem_, capabilities_);
       if (!kernel.ok()) return kernel.status();

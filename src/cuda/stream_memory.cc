@@ -44,6 +44,14 @@ Result<MemoryPool> pool_of(const Driver& driver, int device) {
 
 }  // namespace
 
+Status prepare_memory(int device) {
+  const Result<Driver>& driver = cuda::driver();
+  if (!driver.ok()) return driver.status();
+  const ContextScope context(driver.value(), device);
+  if (!context.status().ok()) return context.status();
+  return pool_of(driver.value(), device).status();
+}
+
 Result<void*> take(std::int64_t bytes, int device, void* stream) {
   const Result<Driver>& driver = cuda::driver();
   if (!driver.ok()) return driver.status();
