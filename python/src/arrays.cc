@@ -36,12 +36,6 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
 
 std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
 
-std::string kind_of(nb::handle object) {
-  std::string kind = text_of(nb::handle(object.type()).attr("__name__"));
-  if (nb::hasattr(object, "dtype")) kind += " of " + text_of(object.attr("dtype"));
-  return kind;
-}
-
 bool is_numpy(nb::handle object) {
   return nb::isinstance(object, nb::module_::import_("numpy").attr("ndarray"));
 }
@@ -158,7 +152,31 @@ nb::object numpy_dtype(DType dtype) {
   return nb::str(name(dtype));
 }
 
+bool on_gpu(const Array& array) { return array.view.device.kind == Device::Kind::cuda; }
+
+// By the package that made `like`, on the device that is current there.
+nb::object make_on_gpu(const Array& like, DType dtype, std::span<const std::int64_t> shape) {
+  const nb::object package = package_of(like.object);
+  if (nb::hasattr(package, "empty")) {
+    return package.attr("empty")(tuple_of(shape), nb::arg("dtype") = numpy_dtype(dtype));
+  }
+  throw Error(Status::type_error("out: not given beside q, a " + kind_of(like.object) +
+                                 " on a GPU, whose package has no empty(); arrays of PyTorch and "
+                                 "CuPy get their outputs so; pass out, or one of these"));
+}
+
 }  // namespace
+
+nb::object package_of(nb::handle object) {
+  const std::string module = text_of(nb::handle(object.type()).attr("__module__"));
+  return nb::module_::import_(module.substr(0, module.find('.')).c_str());
+}
+
+std::string kind_of(nb::handle object) {
+  std::string kind = text_of(nb::handle(object.type()).attr("__name__"));
+  if (nb::hasattr(object, "dtype")) kind += " of " + text_of(object.attr("dtype"));
+  return kind;
+}
 
 Array read_array(const std::string& argument, nb::handle object) {
   return import_array<nb::ndarray<nb::ro>>(argument, object,
@@ -180,10 +198,10 @@ Array read_optional(const std::string& argument, nb::handle object) {
   return object.is_none() ? Array{} : read_array(argument, object);
 }
 
-TensorView imagine(DType dtype, std::span<const std::int64_t> shape) {
+TensorView imagine(DType dtype, std::span<const std::int64_t> shape, Device device) {
   std::vector<std::int64_t> strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return TensorView(nullptr, dtype, shape, strides);
+  return TensorView(nullptr, dtype, shape, strides, device);
 }
 
 Array make_like(const Array& like, DType dtype, std::span<const std::int64_t> shape) {
@@ -192,6 +210,8 @@ Array make_like(const Array& like, DType dtype, std::span<const std::int64_t> sh
     const nb::object torch = nb::module_::import_("torch");
     made =
         like.object.attr("new_empty")(tuple_of(shape), nb::arg("dtype") = torch.attr(name(dtype)));
+  } else if (on_gpu(like)) {
+    made = make_on_gpu(like, dtype, shape);
   } else if (has_namespace(like.object)) {
     made = make_memory(dtype, shape);
   } else {
@@ -201,7 +221,7 @@ Array make_like(const Array& like, DType dtype, std::span<const std::int64_t> sh
 }
 
 nb::object finish(const Array& like, const Array& made) {
-  if (!has_namespace(like.object)) return made.object;
+  if (on_gpu(like) || !has_namespace(like.object)) return made.object;
   return like.object.attr("__array_namespace__")().attr("from_dlpack")(made.object);
 }
 

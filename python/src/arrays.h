@@ -29,10 +29,16 @@ Array write_array(const std::string& argument, nb::handle object);
 /// As the two above, with None for "not given".
 Array read_optional(const std::string& argument, nb::handle object);
 
-/// The shape and dtype of an array that need not exist: enough for a plan.
-TensorView imagine(DType dtype, std::span<const std::int64_t> shape);
+/// The shape, dtype and device of an array that need not exist: enough for a plan.
+TensorView imagine(DType dtype, std::span<const std::int64_t> shape, Device device);
 
-/// A new contiguous array of the same kind as `like`: NumPy, PyTorch, or memory that finish() hands
+/// The package that an object's type comes from: torch, cupy, numpy.
+nb::object package_of(nb::handle object);
+/// "ndarray of int8": what a message says of an object.
+std::string kind_of(nb::handle object);
+
+/// A new contiguous array of the same kind as `like`: NumPy, PyTorch, on a GPU what the `empty` of
+/// its package makes (CuPy), or memory that finish() hands
 /// to the array library that `like` came from.
 Array make_like(const Array& like, DType dtype, std::span<const std::int64_t> shape);
 /// The array as the caller sees it, once it is filled.

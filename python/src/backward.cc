@@ -4,6 +4,7 @@
 #include "functions.h"
 #include "options.h"
 #include "outputs.h"
+#include "stream.h"
 
 namespace onepass::python {
 namespace {
@@ -40,10 +41,11 @@ nb::tuple attention_backward(Given& given, bool packed) {
     argument_gradients.push_back(make_like(q, *array, real));
     call.dargs.push_back({argument.name, argument_gradients.back().view});
   }
+  Exec exec;
+  exec.threads = options.threads;
+  exec.stream = read_stream(options.stream, q);
   {
     nb::gil_scoped_release released;
-    Exec exec;
-    exec.threads = options.threads;
     onepass::attention_backward(q.view, k.view, v.view, call, options.attention, exec);
   }
   nb::list results;
@@ -71,8 +73,8 @@ nb::object dropout_mask(Given& given) {
 
 void bind_backward(nb::module_& m) {
   const std::string inputs = "(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, ";
-  const std::string rest = std::string(call_parameters) + gradient_parameters + threads_parameter +
-                           " -> Tuple[Any, ...]";
+  const std::string rest =
+      std::string(call_parameters) + gradient_parameters + exec_parameters + " -> Tuple[Any, ...]";
   bind(m, "attention_backward", {"dout", "q", "k", "v", "out", "lse"}, inputs + "*, " + rest,
        backward_doc, naming_out([](Given& given) { return attention_backward(given, false); }));
   bind(m, "attention_varlen_backward",

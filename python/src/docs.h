@@ -3,7 +3,7 @@
 
 namespace onepass::python {
 
-// What is computed, of every function of q, k and v; then outputs, gradients, threads.
+// What is computed, of every function of q, k and v; then outputs, gradients, threads and stream.
 inline constexpr const char* call_parameters =
     "mask: str = 'full', score: Optional[str] = None, scale: Optional[float] = None, "
     "args: Optional[Dict[str, Any]] = None, sink: Any = None, dropout: float = 0.0, seed: int = 0, "
@@ -17,7 +17,7 @@ inline constexpr const char* cache_parameters =
 inline constexpr const char* output_parameters =
     "return_lse: bool = False, out: Any = None, out_dtype: Any = None, ";
 inline constexpr const char* gradient_parameters = "dlse: Any = None, return_args: bool = False, ";
-inline constexpr const char* threads_parameter = "threads: Optional[int] = None)";
+inline constexpr const char* exec_parameters = "threads: Optional[int] = None, stream: Any = None)";
 
 inline constexpr const char* attention_doc =
     R"(Exact attention, softmax(mask(score(scale * q k^T))) v, in one pass over the data.
@@ -30,9 +30,10 @@ Parameters
 q : array (b, s_q, h_q, d)
 k : array (b, s_kv, h_kv, d)
 v : array (b, s_kv, h_kv, d_v)
-    float64, float32, bfloat16 or float16, all three alike, in CPU memory: NumPy (ml_dtypes.bfloat16
-    too), or anything with ``__dlpack__``. Any strides, without copies. h_q is a multiple of h_kv;
-    query head h reads key/value head h // (h_q / h_kv).
+    float64, float32, bfloat16 or float16, all three alike: in CPU memory NumPy (ml_dtypes.bfloat16
+    too), or anything with ``__dlpack__``; on a GPU arrays of PyTorch, CuPy and the like. Any
+    strides, without copies. h_q is a multiple of h_kv; query head h reads key/value head
+    h // (h_q / h_kv).
 mask : str
     Expression of type bool; true = this key is visible. See docs/expressions.md.
 score : str, optional
@@ -64,6 +65,9 @@ out_dtype : dtype or str, optional
     dtype of the output: that of q (the default), or float32 for partial results to be merged.
 threads : int, optional
     Default: OMP_NUM_THREADS, else every core this process may use. Results do not depend on it.
+stream : int or stream of PyTorch or CuPy, optional
+    Of a GPU: where the work is put; the default is the current stream of q's package. The call does
+    not wait for it.
 
 Returns
 -------

@@ -6,6 +6,7 @@
 #include "onepass/onepass.h"
 #include "options.h"
 #include "outputs.h"
+#include "stream.h"
 
 namespace onepass::python {
 namespace {
@@ -37,10 +38,11 @@ nb::object attention(Given& given, bool packed) {
   Call call(given, packed);
   call.outputs.make(call.q);
   call.options.attention.lse = call.outputs.lse();
+  Exec exec;
+  exec.threads = call.options.threads;
+  exec.stream = read_stream(call.options.stream, call.q);
   {
     nb::gil_scoped_release released;
-    Exec exec;
-    exec.threads = call.options.threads;
     onepass::attention(call.q.view, call.k.view, call.v.view, call.outputs.o(),
                        call.options.attention, exec);
   }
@@ -51,9 +53,9 @@ nb::object attention(Given& given, bool packed) {
 
 void bind_forward(nb::module_& m) {
   const std::string call = std::string("(q: Any, k: Any, v: Any, *, ") + call_parameters +
-                           output_parameters + threads_parameter;
+                           output_parameters + exec_parameters;
   const std::string packed = std::string("(q: Any, k: Any, v: Any, ") + packed_parameters +
-                             call_parameters + output_parameters + threads_parameter;
+                             call_parameters + output_parameters + exec_parameters;
   bind(m, "attention", {"q", "k", "v"}, call + " -> Any", attention_doc,
        naming_out([](Given& given) { return attention(given, false); }));
   bind(m, "attention_varlen", {"q", "k", "v", "cu_seqlens_q", "cu_seqlens_k"}, packed + " -> Any",

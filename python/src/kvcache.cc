@@ -7,6 +7,7 @@
 #include "onepass/onepass.h"
 #include "options.h"
 #include "outputs.h"
+#include "stream.h"
 
 namespace onepass::python {
 namespace {
@@ -74,10 +75,11 @@ nb::object attention_kvcache(Given& given) {
   given.end();
   outputs.make(q);
   options.attention.lse = outputs.lse();
+  Exec exec;
+  exec.threads = options.threads;
+  exec.stream = read_stream(options.stream, q);
   {
     nb::gil_scoped_release released;
-    Exec exec;
-    exec.threads = options.threads;
     onepass::attention_kvcache(q.view, cache, outputs.o(), options.attention, exec);
   }
   return outputs.result(q);
@@ -88,7 +90,7 @@ nb::object attention_kvcache(Given& given) {
 void bind_kvcache(nb::module_& m) {
   bind(m, "attention_kvcache", {"q", "k_cache", "v_cache", "cache_seqlens"},
        std::string("(q: Any, k_cache: Any, v_cache: Any, cache_seqlens: Any, *, ") +
-           cache_parameters + call_parameters + output_parameters + threads_parameter + " -> Any",
+           cache_parameters + call_parameters + output_parameters + exec_parameters + " -> Any",
        kvcache_doc, naming_out(naming_cache(attention_kvcache)));
 }
 

@@ -125,6 +125,7 @@ Options read_options(Given& given) {
   call.k_start = read_start("k_start", given.optional("k_start"), options);
   call.dropout = read_dropout(given, "dropout");
   options.threads = read_threads(given.optional("threads"));
+  options.stream = given.optional("stream");
   return options;
 }
 

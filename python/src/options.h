@@ -14,6 +14,7 @@ namespace onepass::python {
 struct Options {
   Attention attention;
   int threads = 0;
+  nb::object stream;  // as given, or None
   std::vector<Array> arrays;
 };
 

@@ -15,13 +15,13 @@ namespace {
 TensorView imagine_o(const TensorView& q, const TensorView& v, DType dtype) {
   std::vector<std::int64_t> shape(q.shape.begin(), q.shape.begin() + q.rank);
   shape.back() = v.shape[static_cast<std::size_t>(v.rank) - 1];
-  return imagine(dtype, shape);
+  return imagine(dtype, shape, q.device);
 }
 
 TensorView imagine_lse(const TensorView& q) {
   const DType dtype = q.dtype == DType::float64 ? DType::float64 : DType::float32;
-  if (q.rank == 3) return imagine(dtype, std::array{q.shape[1], q.shape[0]});
-  return imagine(dtype, std::array{q.shape[0], q.shape[2], q.shape[1]});
+  if (q.rank == 3) return imagine(dtype, std::array{q.shape[1], q.shape[0]}, q.device);
+  return imagine(dtype, std::array{q.shape[0], q.shape[2], q.shape[1]}, q.device);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ def test_stub_names_everything():
     keywords = {a.arg for a in names["attention"].args.kwonlyargs}
     assert keywords == set(inspect.signature(onepass.reference.attention).parameters) - {
         *("q", "k", "v")
-    } | {"out", "out_dtype", "threads"}
+    } | {"out", "out_dtype", "threads", "stream"}
     for name in ("plan", "explain"):
         assert {a.arg for a in names[name].args.kwonlyargs} == keywords
     assert (PACKAGE / "py.typed").exists()
