@@ -14,6 +14,11 @@ namespace {
 constexpr std::uint32_t threads = 256;
 constexpr std::int64_t blocks_per_multiprocessor = 8;
 
+// One for every call.
+const KernelSource mask_source{"dropout_mask", {}, [](const Problem&) {
+                                 return kernel_text("cuda/kernels/dropout_mask.cuh");
+                               }};
+
 // As in kernels/dropout_mask.cuh.
 struct DropoutMaskCall {
   void* mask;
@@ -27,8 +32,7 @@ struct DropoutMaskCall {
 Status dropout_mask(const TensorView& mask, const Dropout& dropout, void* stream) {
   const Result<Capabilities> capabilities = cuda_capabilities(mask.device.index);
   if (!capabilities.ok()) return capabilities.status();
-  static const std::string source = kernel_text("cuda/kernels/dropout_mask.cuh");
-  const Result<const Kernel*> kernel = prepare_kernel(source, "dropout_mask", capabilities.value());
+  const Result<const Kernel*> kernel = prepare_kernel(mask_source, {}, capabilities.value());
   if (!kernel.ok()) return kernel.status();
   if (mask.elements() == 0) return {};
 

@@ -34,15 +34,14 @@ Entries& entries() {
   return all;
 }
 
-std::string key_of(const std::string& name, const std::string& configuration,
-                   const Capabilities& capabilities) {
+std::string key_of(const KernelSource& source, const Capabilities& capabilities) {
   std::string key;
-  key.reserve(name.size() + configuration.size() + 8);
-  key += name;
+  key.reserve(source.configuration.size() + 64);
+  key += source.name;
   key += '\0';
   key += std::to_string(capabilities.sm);
   key += ' ';
-  key += configuration;
+  key += source.configuration;
   return key;
 }
 
@@ -61,10 +60,10 @@ Entry& entry_of(const std::string& key) {
 }
 
 // Its mutex is held, here and below.
-template <class Source>
-Status compile_entry(Entry& entry, const Source& source, const Capabilities& capabilities) {
+Status compile_entry(Entry& entry, const KernelSource& source, const Problem& problem,
+                     const Capabilities& capabilities) {
   if (entry.compiled) return {};
-  Result<Compiled> code = machine_code(source(), architecture(capabilities));
+  Result<Compiled> code = machine_code(source.source(problem), architecture(capabilities));
   if (!code.ok()) return code.status();
   entry.cubin = std::move(code.value().cubin);
   entry.kernel.report = read_compile_log(code.value().log);
@@ -117,19 +116,6 @@ Status load_on_device(Entry& entry, const Driver& driver, const Capabilities& ca
   return status;
 }
 
-template <class Source>
-Result<const Kernel*> prepare_entry(const std::string& key, const std::string& name,
-                                    const Source& source, const Capabilities& capabilities) {
-  const Result<Driver>& driver = cuda::driver();
-  if (!driver.ok()) return driver.status();
-  Entry& entry = entry_of(key);
-  const std::lock_guard lock(entry.mutex);
-  if (Status s = compile_entry(entry, source, capabilities); !s.ok()) return s;
-  if (Status s = load_entry(entry, driver.value(), name); !s.ok()) return s;
-  if (Status s = load_on_device(entry, driver.value(), capabilities); !s.ok()) return s;
-  return &entry.kernel;
-}
-
 }  // namespace
 
 std::string verdict_on(const KernelSource& source, const CompileReport& report) {
@@ -143,7 +129,7 @@ std::string verdict_on(const KernelSource& source, const CompileReport& report) 
 }
 
 FoundKernel find_kernel(const KernelSource& source, const Capabilities& capabilities) {
-  Entry* const entry = find_entry(key_of(source.name, source.configuration, capabilities));
+  Entry* const entry = find_entry(key_of(source, capabilities));
   if (entry == nullptr) return {};
   const std::lock_guard lock(entry->mutex);
   const bool ready = entry->devices.count(capabilities.device.index) != 0;
@@ -152,24 +138,22 @@ FoundKernel find_kernel(const KernelSource& source, const Capabilities& capabili
 
 Result<const CompileReport*> compile_kernel(const KernelSource& source, const Problem& problem,
                                             const Capabilities& capabilities) {
-  Entry& entry = entry_of(key_of(source.name, source.configuration, capabilities));
+  Entry& entry = entry_of(key_of(source, capabilities));
   const std::lock_guard lock(entry.mutex);
-  const auto text = [&] { return source.source(problem); };
-  if (Status s = compile_entry(entry, text, capabilities); !s.ok()) return s;
+  if (Status s = compile_entry(entry, source, problem, capabilities); !s.ok()) return s;
   return &entry.kernel.report;
 }
 
 Result<const Kernel*> prepare_kernel(const KernelSource& source, const Problem& problem,
                                      const Capabilities& capabilities) {
-  return prepare_entry(
-      key_of(source.name, source.configuration, capabilities), source.name,
-      [&] { return source.source(problem); }, capabilities);
-}
-
-Result<const Kernel*> prepare_kernel(const std::string& source, const std::string& name,
-                                     const Capabilities& capabilities) {
-  return prepare_entry(
-      key_of(name, source, capabilities), name, [&] { return source; }, capabilities);
+  const Result<Driver>& driver = cuda::driver();
+  if (!driver.ok()) return driver.status();
+  Entry& entry = entry_of(key_of(source, capabilities));
+  const std::lock_guard lock(entry.mutex);
+  if (Status s = compile_entry(entry, source, problem, capabilities); !s.ok()) return s;
+  if (Status s = load_entry(entry, driver.value(), source.name); !s.ok()) return s;
+  if (Status s = load_on_device(entry, driver.value(), capabilities); !s.ok()) return s;
+  return &entry.kernel;
 }
 
 Status launch_kernel(const Kernel& kernel, int device, const Grid& grid, void* stream,

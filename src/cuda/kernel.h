@@ -45,10 +45,6 @@ Result<const CompileReport*> compile_kernel(const KernelSource& source, const Pr
 Result<const Kernel*> prepare_kernel(const KernelSource& source, const Problem& problem,
                                      const Capabilities& capabilities);
 
-/// The same for a source that depends on no problem.
-Result<const Kernel*> prepare_kernel(const std::string& source, const std::string& name,
-                                     const Capabilities& capabilities);
-
 struct Grid {
   std::uint32_t blocks = 1;   // along x, up to 2^31 - 1
   std::uint32_t threads = 1;  // of a block
