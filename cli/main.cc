@@ -87,8 +87,11 @@ int report(const CLI::App& app, const CLI::ParseError& error) {
     for (const CLI::App* known : app.get_subcommands({})) found += ' ' + known->get_name();
     return say("command line: " + found + "; see them with: onepass --help", usage);
   }
-  return say("command line: " + found + "; what onepass" + verb +
-                 " takes is allowed; see it with: onepass" + verb + " --help",
+  const bool causal = found.find("--causal") != std::string::npos ||
+                      found.find("--is-causal") != std::string::npos ||
+                      found.find("--is_causal") != std::string::npos;
+  return say("command line: " + found + "; what onepass" + verb + " takes is allowed; " +
+                 (causal ? "write --mask causal" : "see it with: onepass" + verb + " --help"),
              usage);
 }
 

@@ -1,6 +1,5 @@
 #include "cli/parts/options.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <optional>
@@ -83,10 +82,8 @@ Device device_of(std::string_view argument, std::string_view text) {
 }
 
 Align align_of(std::string_view argument, std::string_view text) {
-  std::string word(text);
-  std::replace(word.begin(), word.end(), '-', '_');
-  if (word == "bottom_right") return Align::bottom_right;
-  if (word == "top_left") return Align::top_left;
+  if (text == "bottom_right") return Align::bottom_right;
+  if (text == "top_left") return Align::top_left;
   refuse(argument, text, "bottom_right and top_left are allowed");
 }
 

@@ -37,7 +37,7 @@ double number_of(std::string_view argument, std::string_view text, double smalle
 DType float_dtype_of(std::string_view argument, std::string_view text);
 /// cpu, cuda or cuda:1.
 Device device_of(std::string_view argument, std::string_view text);
-/// bottom_right or top_left; `-` does for `_`.
+/// bottom_right or top_left, spelt as in Python and in problem lines.
 Align align_of(std::string_view argument, std::string_view text);
 /// true, false, an integer or a number; false where the text is none of these. Throws Error where
 /// it is a number that fits neither int64 nor float64.

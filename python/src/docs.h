@@ -148,7 +148,7 @@ lse : array (b, h_q, s_q)
 dlse : array (b, h_q, s_q), optional
     Gradient of lse; default 0.
 return_args : bool
-    Also return the gradients of the score's float arrays.
+    Also return dargs, the gradients of the float arrays in args.
 
 Returns
 -------

@@ -16,15 +16,22 @@ namespace {
 }
 
 std::string read_text(const std::string& argument, nb::handle object) {
-  if (!nb::isinstance<nb::str>(object)) {
+  const bool text = nb::isinstance<nb::str>(object);
+  if (!text && nb::hasattr(object, "shape") && (argument == "mask" || argument == "score")) {
+    refuse(argument, object,
+           "a str is allowed; pass the array as args={\"m\": array}, 4 dims (b or 1, h or 1, s_q, "
+           "s_kv), beside mask=\"dense(m)\" if True means visible, or score=\"bias(s, m)\" if it "
+           "is added");
+  }
+  if (!text) {
     refuse(argument, object, "a str is allowed; write the expression as text");
   }
-  std::string text;
-  if (!nb::try_cast(object, text)) {
+  std::string out;
+  if (!nb::try_cast(object, out)) {
     throw Error(
         Status::invalid(argument + ": not valid Unicode; ASCII text is allowed; retype it"));
   }
-  return text;
+  return out;
 }
 
 double read_real(const std::string& argument, nb::handle object) {

@@ -121,7 +121,8 @@ Status check_rotary(const TensorView& q, const Rotary& r) {
   if (r.cos.shape[1] <= q.shape[3] / 2) return {};
   return Status::invalid("rotary.cos: " + std::to_string(r.cos.shape[1]) + " pairs for head dim " +
                          std::to_string(q.shape[3]) +
-                         "; at most d / 2 pairs are allowed; pass the first of them");
+                         "; at most d / 2 pairs are allowed; where the tables give each angle "
+                         "twice, pass one half: cos[:, :d/2], or cos[:, ::2] if interleaved");
 }
 
 // Keys [first, first + count) of sequence b, appended: their pages, or the rows of its cache.

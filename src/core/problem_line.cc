@@ -194,6 +194,31 @@ Status read_choice(const Word& word, ProblemLine& line) {
   return {};
 }
 
+// What others call a field; any other name is an argument of the expressions.
+std::string_view field_meant(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> meant[] = {
+      {"batch", "b"},   {"heads", "h"},  {"num_heads", "h"}, {"seqlen", "s"},
+      {"seq_len", "s"}, {"length", "s"}, {"head_dim", "d"},  {"headdim", "d"}};
+  for (const auto& [word, field] : meant) {
+    if (name == word) return field;
+  }
+  return "";
+}
+
+// The name is that of an argument which no expression reads.
+Status check_field_meant(const Word& word, const ProblemLine& line) {
+  const auto read = [&](const std::string& text) {
+    return text.find(word.name) != std::string::npos;
+  };
+  if (read(line.mask) || read(line.score) || read(line.definitions)) return {};
+  const bool causal = word.name == "causal" || word.name == "is_causal";
+  const std::string field(field_meant(word.name));
+  if (field.empty() && !causal) return {};
+  return error_at(word.column,
+                  quoted(word.name) + " is no field; b, h, s, d, mask, ... are allowed; write " +
+                      (causal ? "mask=causal" : field + "=" + std::string(word.value)));
+}
+
 Status read_argument(const Word& word, ProblemLine& line) {
   std::string_view name = word.name;
   const bool explicit_name = name.starts_with("arg.");
@@ -356,6 +381,9 @@ Result<ProblemLine> parse_problem_line(std::string_view text) {
         !s.ok()) {
       return s;
     }
+  }
+  for (const Word& word : std::span(words).subspan(2)) {
+    if (Status s = check_field_meant(word, line); !s.ok()) return s;
   }
   if (Status s = take_lengths(seen, line); !s.ok()) return s;
   return line;

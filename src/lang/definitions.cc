@@ -177,7 +177,7 @@ std::string Definitions::unknown_word(const Term& term, const Definition* inside
     known = all_functions();
     for (const std::string_view name : names()) known.push_back(name);
     return found + " is not a function or a definition here; there are: " + listed(known) +
-           suggestion(word, known);
+           suggestion(word, known, "define it among the call's definitions");
   }
   const bool bare = term.kind == Term::Kind::word;
   if (bare && find_function(word) != nullptr) {
@@ -191,13 +191,14 @@ std::string Definitions::unknown_word(const Term& term, const Definition* inside
     for (const ParameterUse& parameter : inside->parameters) known.push_back(parameter.name);
   }
   for (const Argument& argument : arguments) known.push_back(argument.name);
+  const std::string pass_it = "pass it with the call, as the argument named " + std::string(word);
   const std::string shown = known.empty() ? "none" : listed(known);
   if (!bare) {
-    return found + " is not an array here; arguments: " + shown + suggestion(word, known);
+    return found + " is not an array here; arguments: " + shown + suggestion(word, known, pass_it);
   }
   for (const std::string_view name : names()) known.push_back(name);
   for (const std::string_view name : all_functions()) known.push_back(name);
-  return found + " is not a name here; names: " + shown + suggestion(word, known);
+  return found + " is not a name here; names: " + shown + suggestion(word, known, pass_it);
 }
 
 Result<Definitions> Definitions::with(std::string_view text, std::span<const Argument> arguments) {

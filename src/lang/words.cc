@@ -143,8 +143,10 @@ std::string listed(std::span<const std::string_view> words) {
   return out;
 }
 
-std::string suggestion(std::string_view word, std::span<const std::string_view> words) {
-  if (word.size() > 40) return "";
+std::string suggestion(std::string_view word, std::span<const std::string_view> words,
+                       std::string_view otherwise) {
+  const std::string other = "; " + std::string(otherwise);
+  if (word.size() > 40) return other;
   // One edit in a short word, up to three in a long one; never as many as the word has letters.
   const std::size_t limit = word.size() <= 1 ? 0 : std::min<std::size_t>(3, 1 + word.size() / 4);
   std::size_t best = limit + 1;
@@ -156,7 +158,7 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
       found = candidate;
     }
   }
-  return found.empty() ? "" : "; did you mean " + std::string(found) + "?";
+  return found.empty() ? other : "; did you mean " + std::string(found) + "?";
 }
 
 }  // namespace onepass::lang

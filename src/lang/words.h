@@ -37,7 +37,9 @@ std::vector<std::string_view> all_functions();
 /// The words, separated by blanks.
 std::string listed(std::span<const std::string_view> words);
 
-/// `; did you mean causal?` for the closest word when one is close, else "".
-std::string suggestion(std::string_view word, std::span<const std::string_view> words);
+/// `; did you mean causal?` for the closest word when one is close, else `otherwise` after its `;
+/// `.
+std::string suggestion(std::string_view word, std::span<const std::string_view> words,
+                       std::string_view otherwise);
 
 }  // namespace onepass::lang

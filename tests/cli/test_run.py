@@ -90,7 +90,7 @@ def test_positions_sink_scale_definitions(onepass, qkv, tmp_path):
     np.save(tmp_path / "start.npy", np.array([2], np.int64))
     result = onepass(
         *arguments, "--mask", "near(3)", "--definitions", "near(n) = abs(q - k) < n",
-        "--sink", tmp_path / "sink.npy", "--scale", "0.25", "--align", "top-left",
+        "--sink", tmp_path / "sink.npy", "--scale", "0.25", "--align", "top_left",
         "--q-start", tmp_path / "start.npy", "--k-start", "1", "--threads", "1")
     assert result.returncode == 0, result.stderr
     visible = abs(np.arange(6)[:, None] + 2 - np.arange(9)[None, :] - 1) < 3

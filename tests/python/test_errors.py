@@ -52,6 +52,11 @@ WRONG = {
     "heads that do not divide": (ValueError, "k: ", {"k": X[:, :, :3], "v": X[:, :, :3]}),
     "no key heads": (ValueError, "k: ", {"k": X[:, :, :0], "v": X[:, :, :0]}),
     "mask is not text": (TypeError, "mask: found int;", {"mask": 5}),
+    "mask is a boolean array": (
+        TypeError, "mask: found ndarray; a str is allowed; pass the array as args={\"m\": array}",
+        {"mask": np.ones((5, 5), bool)}),
+    "score is an array": (TypeError, "score: found ndarray; a str", {"score": np.ones((5, 5))}),
+    "align spelt with -": (ValueError, 'align: "top-left";', {"align": "top-left"}),
     "mask is None": (TypeError, "mask: found NoneType;", {"mask": None}),
     "mask is an int": (ValueError, "mask, column 1: ", {"mask": "q"}),
     "mask with a wrong name": (ValueError, "mask, column 6: ", {"mask": "k <= qq"}),
@@ -157,6 +162,26 @@ def test_wrong_binding(start, positional, keywords):
     with pytest.raises(TypeError) as caught:
         onepass.attention(*positional, **keywords)
     assert str(caught.value).startswith(start), caught.value
+
+
+@pytest.mark.parametrize(
+    "name, value, advice",
+    [
+        ("causal", True, 'write mask="causal"'),
+        ("is_causal", True, 'write mask="causal"'),
+        ("attn_mask", X, "args={"),
+        ("softmax_scale", 0.5, "write scale="),
+        ("dropout_p", 0.5, "write dropout="),
+        ("cu_seqlens_q", np.array([0, 5]), "write onepass.attention_varlen("),
+        ("nonsense", 1, "see help(onepass)"),
+    ],
+)
+def test_other_libraries_names(name, value, advice):
+    with pytest.raises(TypeError) as caught:
+        onepass.attention(X, X, X, **{name: value})
+    message = str(caught.value)
+    assert message.startswith(f"{name}: no argument of attention(); "), message
+    assert advice in message, message
 
 
 LSE = np.zeros((2, 4, 5), np.float32)

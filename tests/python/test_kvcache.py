@@ -98,3 +98,13 @@ def test_an_append_that_does_not_fit_writes_nothing(rng):
     with pytest.raises(TypeError, match="^k_cache: read-only"):
         onepass.attention_kvcache(q, np.broadcast_to(k_cache, k_cache.shape), v_cache, LENGTHS,
                                   k_new=new, v_new=new)
+
+
+def test_rotary_tables_that_give_each_angle_twice(rng):
+    q, new = (rng.normal(size=(B, 1, h, D)).astype(np.float32) for h in (H_Q, H_KV))
+    k_cache, v_cache = np.zeros((2, B, CAPACITY, H_KV, D), np.float32)
+    table = np.ones((CAPACITY, D), np.float32)
+    with pytest.raises(ValueError, match=r"^rotary_cos: 16 pairs for head dim 16; .*cos\[:, :d/2\]"):
+        onepass.attention_kvcache(q, k_cache, v_cache, LENGTHS, k_new=new, v_new=new,
+                                  rotary_cos=table, rotary_sin=table)
+    assert not k_cache.any()
