@@ -1,10 +1,9 @@
-/* onepass for C (C99) and everything that calls C. Each function says what its
- * C++ namesake in attention.h, backward.h, kv_cache.h and plan.h says; this
- * header adds nothing but the form.
+/* onepass for C (C99) and everything that calls C. Each function says what its C++ namesake in
+ * attention.h, backward.h, kv_cache.h and plan.h says; this header adds nothing but the form.
  *
- * Structs begin with their size, set by the *_init functions, so that a program
- * built against an older header goes on working. Functions return a code; the
- * message of the last failure in this thread is onepass_last_error(). */
+ * Structs begin with their size, set by the *_init functions, so that a program built against an
+ * older header goes on working. Functions return a code; the message of the last failure in this
+ * thread is onepass_last_error(). */
 #ifndef ONEPASS_ONEPASS_C_H
 #define ONEPASS_ONEPASS_C_H
 
@@ -37,8 +36,7 @@ typedef enum onepass_dtype {
 
 typedef enum onepass_device { ONEPASS_CPU = 0, ONEPASS_CUDA = 1 } onepass_device;
 
-/* A view of up to 4 dims; strides in elements, may be 0 or negative. rank -1 =
- * not given. */
+/* A view of up to 4 dims; strides in elements, may be 0 or negative. rank -1 = not given. */
 typedef struct onepass_tensor {
   size_t size;
   void* data;
@@ -57,8 +55,8 @@ typedef enum onepass_argument_kind {
   ONEPASS_ARGUMENT_ARRAY = 3
 } onepass_argument_kind;
 
-/* A named argument of the mask or score expression; set `kind` and its field.
- * `integer` also holds a bool. */
+/* A named argument of the mask or score expression; set `kind` and its field. `integer` also holds
+ * a bool. */
 typedef struct onepass_argument {
   size_t size;
   const char* name;
@@ -68,8 +66,7 @@ typedef struct onepass_argument {
   onepass_tensor array;
 } onepass_argument;
 
-/* onepass_options_init gives plain full attention. Strings and arrays are read
- * during the call. */
+/* onepass_options_init gives plain full attention. Strings and arrays are read during the call. */
 typedef struct onepass_options {
   size_t size;
   const char* mask;        /* NULL or "" = full */
@@ -91,23 +88,22 @@ typedef struct onepass_options {
   double dropout;
   uint64_t dropout_seed, dropout_offset;
   int64_t dropout_row0, dropout_col0;
-  /* Packed sequences, (b + 1) int32 or int64: q, o, lse are then (t_q, h_q, d),
-   * (t_q, h_q, d_v), (h_q, t_q), and k, v (t_kv, h_kv, d), (t_kv, h_kv, d_v).
-   */
+  /* Packed sequences, (b + 1) int32 or int64: q, o, lse are then (t_q, h_q, d), (t_q, h_q, d_v),
+   * (h_q, t_q), and k, v (t_kv, h_kv, d), (t_kv, h_kv, d_v). */
   onepass_tensor cu_seqlens_q, cu_seqlens_k;
   onepass_tensor seqused_k; /* keys in use, (b) int32 or int64 */
 } onepass_options;
 
-/* Where the gradient of the float array argument of that name goes: the array's
- * own shape, float32 (float64 for float64 inputs). */
+/* Where the gradient of the float array argument of that name goes: the array's own shape, float32
+ * (float64 for float64 inputs). */
 typedef struct onepass_argument_gradient {
   size_t size;
   const char* name;
   onepass_tensor gradient;
 } onepass_argument_gradient;
 
-/* What the backward reads beyond q, k and v, and what it writes; outputs that
- * are not given are not computed. */
+/* What the backward reads beyond q, k and v, and what it writes; outputs that are not given are not
+ * computed. */
 typedef struct onepass_backward {
   size_t size;
   onepass_tensor o;          /* of the forward: (b, s_q, h_q, d_v) */
@@ -120,8 +116,7 @@ typedef struct onepass_backward {
   int64_t argument_gradient_count;
 } onepass_backward;
 
-/* Keys and values in a cache, contiguous or paged; what is not given is not
- * used. */
+/* Keys and values in a cache, contiguous or paged; what is not given is not used. */
 typedef struct onepass_kv_cache {
   size_t size;
   onepass_tensor k, v;         /* (b_cache, capacity, h_kv, d or d_v), or (pages, page_size, ...) */
@@ -158,13 +153,12 @@ void onepass_argument_gradient_init(onepass_argument_gradient* gradient, const c
 void onepass_backward_init(onepass_backward* backward);
 void onepass_kv_cache_init(onepass_kv_cache* cache);
 
-/* A row-major tensor. rank 0 to 4; the memory is read or written as the call
- * says. */
+/* A row-major tensor. rank 0 to 4; the memory is read or written as the call says. */
 void onepass_tensor_init(onepass_tensor* tensor, const void* data, onepass_dtype dtype,
                          int32_t rank, const int64_t* shape);
 
-/* q (b, s_q, h_q, d), k (b, s_kv, h_kv, d), v (b, s_kv, h_kv, d_v), o (b, s_q,
- * h_q, d_v). options and exec may be NULL. */
+/* q (b, s_q, h_q, d), k (b, s_kv, h_kv, d), v (b, s_kv, h_kv, d_v), o (b, s_q, h_q, d_v). options
+ * and exec may be NULL. */
 onepass_code onepass_attention(const onepass_tensor* q, const onepass_tensor* k,
                                const onepass_tensor* v, const onepass_tensor* o,
                                const onepass_options* options, const onepass_exec* exec);
@@ -183,8 +177,7 @@ onepass_code onepass_plan_kvcache(const onepass_tensor* q, const onepass_kv_cach
                                   const onepass_tensor* o, const onepass_options* options,
                                   int32_t threads, onepass_plan_info* info);
 
-/* (o, lse) becomes the attention over both key sets: o (b, s, h, d_v), lse (b,
- * h, s). */
+/* (o, lse) becomes the attention over both key sets: o (b, s, h, d_v), lse (b, h, s). */
 onepass_code onepass_merge(const onepass_tensor* o, const onepass_tensor* lse,
                            const onepass_tensor* o_other, const onepass_tensor* lse_other,
                            const onepass_exec* exec);
@@ -194,19 +187,17 @@ onepass_code onepass_attention_backward(const onepass_tensor* q, const onepass_t
                                         const onepass_tensor* v, const onepass_backward* backward,
                                         const onepass_options* options, const onepass_exec* exec);
 
-/* Attention over a cache, after appending to it in place; an append beyond the
- * capacity is refused before anything is written. seqlens stays as it is. */
+/* Attention over a cache, after appending to it in place; an append beyond the capacity is refused
+ * before anything is written. seqlens stays as it is. */
 onepass_code onepass_attention_kvcache(const onepass_tensor* q, const onepass_kv_cache* cache,
                                        const onepass_tensor* o, const onepass_options* options,
                                        const onepass_exec* exec);
 
-/* The pairs that the options' dropout keeps, into mask (b, h_q, s_q, s_kv),
- * bool or uint8. In the memory of a GPU it is written on
- * the default stream. */
+/* The pairs that the options' dropout keeps, into mask (b, h_q, s_q, s_kv), bool or uint8. In the
+ * memory of a GPU it is written on the default stream. */
 onepass_code onepass_dropout_mask(const onepass_tensor* mask, const onepass_options* options);
 
-/* Of the last call that failed in this thread; "" before any has. Valid until
- * the next failure. */
+/* Of the last call that failed in this thread; "" before any has. Valid until the next failure. */
 const char* onepass_last_error(void);
 
 /* "0.1.0" */
