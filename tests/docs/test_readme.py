@@ -22,12 +22,17 @@ def run(command, cwd):
     return done.stdout
 
 
-def test_cpp_of_readme(tmp_path):
-    (code,) = blocks("cpp")
-    assert len(code.strip().splitlines()) <= 8
+def built_library():
     library = root / "build/release/libonepass.a"
     if not library.exists():
         pytest.skip("build/release/libonepass.a is not there; `make build` makes it")
+    return library
+
+
+def test_cpp_of_readme(tmp_path):
+    (code,) = blocks("cpp")
+    assert len(code.strip().splitlines()) <= 8
+    library = built_library()
     (tmp_path / "readme.cc").write_text(code)
     compiler = os.environ.get("CXX", "g++")
     run([compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{root}/include", "readme.cc",
@@ -45,6 +50,16 @@ def test_python_of_readme(tmp_path):
     assert float(run([sys.executable, "-c", seed + training], tmp_path)) < 1e-3
 
 
-def test_python_example(tmp_path):
-    printed = run([sys.executable, root / "examples/attention.py"], tmp_path)
+@pytest.mark.parametrize("name", ["attention", "decode", "backward"])
+def test_python_example(tmp_path, name):
+    printed = run([sys.executable, root / f"examples/{name}.py"], tmp_path)
     assert float(printed.split()[-1]) < 1e-5
+
+
+def test_c_example(tmp_path):
+    run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{root}/include", "-c",
+         root / "examples/attention.c", "-o", "attention.o"], tmp_path)
+    compiler = os.environ.get("CXX", "g++")
+    run([compiler, "attention.o", built_library(), "-pthread", "-ldl", "-o", "attention"], tmp_path)
+    first, second = run(["./attention"], tmp_path).splitlines()
+    assert first.endswith(": 1") and second.startswith("mask, column 1: ")
