@@ -29,7 +29,7 @@ std::string markdown(const BenchRow& row) {
          number("%.3f", row.timing.median_s * 1e3) + " | " +
          number("%.3f", row.timing.min_s * 1e3) + " | " + number("%.3f", row.timing.p90_s * 1e3) +
          " | " + std::to_string(row.timing.runs) + " | " + number("%.1f", row.gflops) + " | " +
-         number("%.1f", share_percent(row)) + " | " +
+         (row.peak_gflops > 0.0 ? number("%.1f", share_percent(row)) : "") + " | " +
          (row.peak_read_gb_s > 0.0
               ? number("%.1f", row.read_gb_s) + " (" + number("%.1f", read_percent(row)) + " %)"
               : "") +
