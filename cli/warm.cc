@@ -87,7 +87,10 @@ void warm(const WarmOptions& options) {
   for (const std::string& line : options.lines) problems.push_back(problem_on_gpu(line));
   Outputs outputs;
   if (!options.pack.empty()) outputs.claim("--out", options.pack);
-  cuda::Pack pack;
+  // Without a compiler all code comes from the pack that is given.
+  cuda::Pack pack(cuda::nvrtc().ok()        ? cuda::nvrtc().value().major
+                  : cuda::given_pack().ok() ? cuda::given_pack().value().cuda_major()
+                                            : 0);
   for (const Problem& problem : problems) {
     for (const Capabilities& card : cards) {
       const auto start = std::chrono::steady_clock::now();

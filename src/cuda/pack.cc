@@ -11,6 +11,7 @@
 
 #include "cuda/cache_entry.h"
 #include "cuda/digest.h"
+#include "cuda/driver.h"
 
 namespace onepass::cuda {
 namespace {
@@ -49,7 +50,15 @@ Result<Pack> read_pack(const char* path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return refused(name, std::strerror(errno));
   const std::string bytes(std::istreambuf_iterator<char>(in), {});
-  return Pack::from_bytes(name, bytes);
+  Result<Pack> pack = Pack::from_bytes(name, bytes);
+  // A driver may not load the code of a newer CUDA.
+  if (!pack.ok() || !driver().ok() ||
+      pack.value().cuda_major() <= driver().value().version / 1000) {
+    return pack;
+  }
+  return refused(name, "is of CUDA " + std::to_string(pack.value().cuda_major()) +
+                           ", the driver of CUDA " +
+                           std::to_string(driver().value().version / 1000));
 }
 
 }  // namespace
@@ -66,6 +75,7 @@ const Compiled* Pack::find(const std::string& source, const std::string& archite
 
 std::string Pack::bytes() const {
   std::string all(magic);
+  add_number(all, static_cast<std::uint64_t>(cuda_major_));
   add_number(all, entries_.size());
   for (const auto& [key, compiled] : entries_) {
     const std::string entry = to_entry(key, compiled);
@@ -82,7 +92,8 @@ Result<Pack> Pack::from_bytes(const std::string& name, std::string_view bytes) {
   bytes.remove_suffix(digest_bytes);
   if (digest(bytes) != sum) return refused(name, "is damaged");
   bytes.remove_prefix(magic.size());
-  Pack pack;
+  const std::optional<std::uint64_t> major = take_number(bytes);
+  Pack pack(static_cast<int>(major.value_or(0)));
   const std::optional<std::uint64_t> count = take_number(bytes);
   for (std::uint64_t i = 0; count && i < *count; ++i) {
     const std::optional<std::uint64_t> size = take_number(bytes);

@@ -13,7 +13,7 @@ const Compiled code{.cubin = std::string("\x7f"
                     .log = "no spills"};
 
 Pack two_kernels() {
-  Pack pack;
+  Pack pack(12);
   pack.add("one", "sm_80", code);
   pack.add("one", "sm_90a", {"other code", ""});
   return pack;
@@ -23,6 +23,7 @@ TEST(CudaPack, KeepsSourcesByArchitecture) {
   const Result<Pack> read = Pack::from_bytes("pack", two_kernels().bytes());
   ASSERT_TRUE(read.ok()) << read.status().message;
   EXPECT_EQ(read.value().size(), 2U);
+  EXPECT_EQ(read.value().cuda_major(), 12);
   const Compiled* found = read.value().find("one", "sm_80");
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->cubin, code.cubin);
