@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 
 #include "onepass/tensor.h"
 
 namespace onepass::conformance {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Settings {
   Device device;

@@ -9,7 +9,6 @@
 namespace onepass::conformance {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 // Writes `value` into key `key` of sequence b, every head and channel.

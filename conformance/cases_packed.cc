@@ -1,6 +1,5 @@
 // Packed sequences: those without queries or without keys, and a row of documents.
 #include <algorithm>
-#include <limits>
 
 #include "conformance/checker.h"
 #include "conformance/every_case.h"
@@ -9,7 +8,6 @@
 namespace onepass::conformance {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // All of `gradient` (1, tokens, h, d) that belongs to the tokens [begin, end).
 std::span<const double> tokens(std::span<const double> gradient, const reference::Tensor& like,

@@ -1,6 +1,5 @@
 // Parts of a result: merging, split keys, repeatability, scales.
 #include <cmath>
-#include <limits>
 
 #include "conformance/checker.h"
 #include "conformance/every_case.h"
@@ -10,7 +9,6 @@
 namespace onepass::conformance {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // The same call over keys [begin, end) only, without its sink.
 Call part_of(const Call& whole, std::int64_t begin, std::int64_t end) {

@@ -9,7 +9,6 @@
 namespace onepass::conformance {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> dense(std::int64_t rows, std::int64_t cols, auto visible) {
   std::vector<double> values;

@@ -20,7 +20,7 @@ bool take(std::string_view bytes, std::size_t& at, T& value) {
   return true;
 }
 
-Status refused(const std::string& found) {
+Status refused_tokens(const std::string& found) {
   return Status::invalid(found +
                          "; a llama2.c tokenizer made for this model is expected; check the file");
 }
@@ -52,13 +52,13 @@ Result<Tokenizer> Tokenizer::parse(std::string_view bytes, std::int64_t vocabula
   Tokenizer tokenizer;
   std::size_t at = 0;
   std::int32_t longest = 0;
-  if (!take(bytes, at, longest) || longest < 1) return refused("no length of the longest token");
+  if (!take(bytes, at, longest) || longest < 1) return refused_tokens("no length of the longest token");
   for (std::int64_t token = 0; token < vocabulary; ++token) {
     float score = 0.0f;
     std::int32_t length = 0;
     if (!take(bytes, at, score) || !take(bytes, at, length) || length < 0 ||
         static_cast<std::size_t>(length) > bytes.size() - at) {
-      return refused("the file ends at token " + std::to_string(token) + " of " +
+      return refused_tokens("the file ends at token " + std::to_string(token) + " of " +
                      std::to_string(vocabulary));
     }
     tokenizer.pieces_.emplace_back(bytes.substr(at, static_cast<std::size_t>(length)));
@@ -67,7 +67,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view bytes, std::int64_t vocabula
     tokenizer.index_.emplace(tokenizer.pieces_.back(), static_cast<std::int32_t>(token));
   }
   if (at != bytes.size()) {
-    return refused(std::to_string(bytes.size() - at) + " bytes follow the last of " +
+    return refused_tokens(std::to_string(bytes.size() - at) + " bytes follow the last of " +
                    std::to_string(vocabulary) + " tokens");
   }
   return tokenizer;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/parts/svg_text.h"
+
 namespace onepass::cli {
 namespace {
 
@@ -21,19 +23,6 @@ std::string format(const char* pattern, T... values) {
 // A colour channel on the way from early to late.
 int between(int early, int late, double time) {
   return early + static_cast<int>((late - early) * time);
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else
-      out += c;
-  }
-  return out;
 }
 
 std::string label(double x, double y, int size_px, const char* anchor, const std::string& text,

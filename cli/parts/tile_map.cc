@@ -4,6 +4,8 @@
 #include <cstdio>
 
 #include "cli/parts/array.h"
+#include "cli/parts/svg_text.h"
+#include "cpu/rounding.h"
 
 namespace onepass::cli {
 namespace {
@@ -11,8 +13,6 @@ namespace {
 using lang::TileKind;
 
 constexpr std::int64_t most_tiles = std::int64_t{1} << 22;
-
-std::int64_t pieces(std::int64_t size, std::int64_t piece) { return (size + piece - 1) / piece; }
 
 class Mapper {
  public:
@@ -66,9 +66,9 @@ TileKind block_kind(const TileMap& map, std::int64_t row0, std::int64_t row1, st
 struct Grid {
   std::int64_t step, rows, columns;  // step = tiles per cell side
   Grid(const TileMap& map, std::int64_t most)
-      : step(std::max<std::int64_t>(1, pieces(std::max(map.rows, map.columns), most))),
-        rows(pieces(map.rows, step)),
-        columns(pieces(map.columns, step)) {}
+      : step(std::max<std::int64_t>(1, cpu::divide_up(std::max(map.rows, map.columns), most))),
+        rows(cpu::divide_up(map.rows, step)),
+        columns(cpu::divide_up(map.columns, step)) {}
   TileKind at(const TileMap& map, std::int64_t row, std::int64_t column) const {
     return block_kind(map, row * step, std::min((row + 1) * step, map.rows), column * step,
                       std::min((column + 1) * step, map.columns));
@@ -80,24 +80,6 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   std::snprintf(text, sizeof text, "%.1f %%",
                 whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole));
   return text;
-}
-
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<') {
-      result += "&lt;";
-    } else if (c == '>') {
-      result += "&gt;";
-    } else if (c == '&') {
-      result += "&amp;";
-    } else if (c == '"') {
-      result += "&quot;";
-    } else {
-      result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return result;
 }
 
 const char* colour(TileKind kind) {
@@ -126,11 +108,11 @@ TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::in
   const Sequence at = problem.sequence(batch);
   map.s_q = at.s_q, map.s_kv = at.s_kv;
   map.tile = {std::max<std::int64_t>(tile.rows, 1), std::max<std::int64_t>(tile.keys, 1)};
-  while (pieces(map.s_q, map.tile.rows) >
-         most_tiles / std::max<std::int64_t>(pieces(map.s_kv, map.tile.keys), 1)) {
+  while (cpu::divide_up(map.s_q, map.tile.rows) >
+         most_tiles / std::max<std::int64_t>(cpu::divide_up(map.s_kv, map.tile.keys), 1)) {
     map.tile = {map.tile.rows * 2, map.tile.keys * 2};
   }
-  map.rows = pieces(map.s_q, map.tile.rows), map.columns = pieces(map.s_kv, map.tile.keys);
+  map.rows = cpu::divide_up(map.s_q, map.tile.rows), map.columns = cpu::divide_up(map.s_kv, map.tile.keys);
   map.kinds.assign(static_cast<std::size_t>(map.rows * map.columns), TileKind::full);
   if (!problem.has_mask) {
     map.full = map.rows * map.columns;

@@ -5,7 +5,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-constexpr std::uint8_t both = varies_query | varies_key;
 
 /// A read that uses both sides is scanned while that is cheap: a tile of a dense mask of bytes, or
 /// a short stretch of anything else.

@@ -7,7 +7,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-constexpr std::uint8_t both = varies_query | varies_key;
 
 /// The greatest, or the least, of one or two affine terms.
 struct Extreme {

@@ -3,7 +3,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-constexpr std::uint8_t both = varies_query | varies_key;
 
 std::uint8_t sides_of(Name name) {
   switch (name) {

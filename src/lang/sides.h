@@ -14,6 +14,9 @@ inline constexpr int max_nodes = 256;
 /// One-sided subterms that are summarised; any others are only known by their type.
 inline constexpr int max_terms = 16;
 
+/// Both sides of a pair.
+inline constexpr std::uint8_t both = varies_query | varies_key;
+
 /// A set of nodes, visited in program order.
 class NodeSet {
  public:
