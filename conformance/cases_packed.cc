@@ -8,7 +8,6 @@
 namespace onepass::conformance {
 namespace {
 
-
 // All of `gradient` (1, tokens, h, d) that belongs to the tokens [begin, end).
 std::span<const double> tokens(std::span<const double> gradient, const reference::Tensor& like,
                                std::int64_t begin, std::int64_t end) {

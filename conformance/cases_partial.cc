@@ -9,7 +9,6 @@
 namespace onepass::conformance {
 namespace {
 
-
 // The same call over keys [begin, end) only, without its sink.
 Call part_of(const Call& whole, std::int64_t begin, std::int64_t end) {
   Call part = whole;

@@ -9,7 +9,6 @@
 namespace onepass::conformance {
 namespace {
 
-
 std::vector<double> dense(std::int64_t rows, std::int64_t cols, auto visible) {
   std::vector<double> values;
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -52,14 +52,15 @@ Result<Tokenizer> Tokenizer::parse(std::string_view bytes, std::int64_t vocabula
   Tokenizer tokenizer;
   std::size_t at = 0;
   std::int32_t longest = 0;
-  if (!take(bytes, at, longest) || longest < 1) return refused_tokens("no length of the longest token");
+  if (!take(bytes, at, longest) || longest < 1)
+    return refused_tokens("no length of the longest token");
   for (std::int64_t token = 0; token < vocabulary; ++token) {
     float score = 0.0f;
     std::int32_t length = 0;
     if (!take(bytes, at, score) || !take(bytes, at, length) || length < 0 ||
         static_cast<std::size_t>(length) > bytes.size() - at) {
       return refused_tokens("the file ends at token " + std::to_string(token) + " of " +
-                     std::to_string(vocabulary));
+                            std::to_string(vocabulary));
     }
     tokenizer.pieces_.emplace_back(bytes.substr(at, static_cast<std::size_t>(length)));
     tokenizer.scores_.push_back(score);
@@ -68,7 +69,7 @@ Result<Tokenizer> Tokenizer::parse(std::string_view bytes, std::int64_t vocabula
   }
   if (at != bytes.size()) {
     return refused_tokens(std::to_string(bytes.size() - at) + " bytes follow the last of " +
-                   std::to_string(vocabulary) + " tokens");
+                          std::to_string(vocabulary) + " tokens");
   }
   return tokenizer;
 }

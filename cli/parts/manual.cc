@@ -19,7 +19,6 @@ namespace {
 constexpr std::int64_t block_rows = 96;  // rows of the score matrix that one work item covers
 constexpr std::int64_t float_bytes = 4;
 
-
 // An evaluator with memory of its own, for one (sequence, head).
 class Reader {
  public:

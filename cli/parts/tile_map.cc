@@ -112,7 +112,8 @@ TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::in
          most_tiles / std::max<std::int64_t>(cpu::divide_up(map.s_kv, map.tile.keys), 1)) {
     map.tile = {map.tile.rows * 2, map.tile.keys * 2};
   }
-  map.rows = cpu::divide_up(map.s_q, map.tile.rows), map.columns = cpu::divide_up(map.s_kv, map.tile.keys);
+  map.rows = cpu::divide_up(map.s_q, map.tile.rows),
+  map.columns = cpu::divide_up(map.s_kv, map.tile.keys);
   map.kinds.assign(static_cast<std::size_t>(map.rows * map.columns), TileKind::full);
   if (!problem.has_mask) {
     map.full = map.rows * map.columns;

@@ -5,7 +5,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-
 /// A read that uses both sides is scanned while that is cheap: a tile of a dense mask of bytes, or
 /// a short stretch of anything else.
 constexpr std::int64_t scanned_bytes = 128 * 1024;

@@ -7,7 +7,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-
 /// The greatest, or the least, of one or two affine terms.
 struct Extreme {
   int count = 0;

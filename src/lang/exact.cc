@@ -5,7 +5,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-
 /// Bounds on positions that keep sums of them from overflowing.
 constexpr std::int64_t far = std::int64_t{1} << 61;
 

@@ -3,7 +3,6 @@
 namespace onepass::lang::intervals {
 namespace {
 
-
 std::uint8_t sides_of(Name name) {
   switch (name) {
     case Name::q:
