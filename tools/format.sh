@@ -5,10 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folders=(include src reference conformance cli python tests examples benchmarks)
-mapfile -t files < <(find "${folders[@]}" \( -name '*.h' -o -name '*.cc' -o -name '*.cuh' \) \
-  2>/dev/null | sort)
+mapfile -t files < <(find "${folders[@]}" \( -name '*.h' -o -name '*.cc' -o -name '*.inl' \
+  -o -name '*.cuh' \) 2>/dev/null | sort)
 mapfile -t texts < <(find "${folders[@]}" tools cmake -type f \( -name '*.h' -o -name '*.cc' \
-  -o -name '*.cuh' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \) 2>/dev/null | sort)
+  -o -name '*.inl' -o -name '*.cuh' -o -name '*.py' \
+  -o -name '*.sh' -o -name '*.cmake' \) 2>/dev/null | sort)
 
 case "${1:-}" in
   format) .venv/bin/clang-format -i "${files[@]}" ;;
