@@ -7,7 +7,6 @@
 
 #include "core/check.h"
 #include "core/lengths.h"
-#include "core/overlap.h"
 
 namespace onepass {
 namespace {
@@ -213,49 +212,6 @@ Status check_positions(const Problem& p, std::int64_t b) {
   return {};
 }
 
-Status check_memory(const Problem& p) {
-  const CacheUse& c = p.cache;
-  const std::pair<std::string_view, const TensorView*> inputs[] = {
-      {"cache.seqlens", &p.seqused_k},
-      {"cache.block_table", &c.block_table},
-      {"cache.batch_idx", &c.batch_idx},
-      {"cache.k_new", &c.k_new},
-      {"cache.v_new", &c.v_new},
-      {"rotary.cos", &c.cos},
-      {"rotary.sin", &c.sin},
-      {"q", &p.q},
-      {"sink", &p.sink},
-      {"q_start", &p.q_start.array},
-      {"k_start", &p.k_start.array}};
-  for (const auto& [argument, view] : inputs) {
-    if (Status s = check::memory(argument, *view); !s.ok()) return s;
-  }
-  const bool appends = c.s_new > 0;
-  const TensorView nothing;
-  const std::pair<std::string_view, const TensorView*> outputs[] = {
-      {"o", &p.o},
-      {"lse", &p.lse},
-      {"cache.k", appends ? &p.k : &nothing},
-      {"cache.v", appends ? &p.v : &nothing}};
-  const auto apart = [](std::string_view output, const TensorView& written, std::string_view other,
-                        const TensorView& view) {
-    if (!overlap(written, view)) return Status{};
-    return Status::invalid(std::string(output) + ": overlaps " + std::string(other) +
-                           "; inputs are read while it is written; give it memory of its own");
-  };
-  for (const auto& [output, written] : outputs) {
-    for (const auto& [argument, view] : inputs) {
-      if (Status s = apart(output, *written, argument, *view); !s.ok()) return s;
-    }
-    for (const lang::Program* program : {&p.mask, &p.score}) {
-      for (const lang::Array& array : program->arrays) {
-        if (Status s = apart(output, *written, array.name, array.view); !s.ok()) return s;
-      }
-    }
-  }
-  return appends ? apart("cache.k", p.k, "cache.v", p.v) : Status{};
-}
-
 }  // namespace
 
 Result<Problem> validate(const TensorView& q, const KvCache& c, const TensorView& o,
@@ -304,7 +260,6 @@ Result<Problem> validate(const TensorView& q, const KvCache& c, const TensorView
 
 Status check_cache(const Problem& p) {
   if (!p.cache.given) return {};
-  if (Status s = check_memory(p); !s.ok()) return s;
   for (std::int64_t b = 0; b < p.b; ++b) {
     if (Status s = check_place(p, b); !s.ok()) return s;
     if (Status s = check_positions(p, b); !s.ok()) return s;

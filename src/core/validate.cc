@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/check.h"
+#include "core/form_arrays.h"
 #include "core/kv_cache.h"
 #include "core/lengths.h"
 #include "core/overlap.h"
@@ -244,9 +245,15 @@ std::vector<Named> inputs_of(const Problem& p) {
   const auto add = [&](std::string_view name, const TensorView& view) {
     if (view.given()) all.emplace_back(name, &view);
   };
-  add("q", p.q), add("k", p.k), add("v", p.v), add("sink", p.sink);
+  const CacheUse& c = p.cache;
+  add("q", p.q), add("sink", p.sink);
+  // A cache that is appended to is an output.
+  if (c.s_new == 0) add(c.given ? "cache.k" : "k", p.k), add(c.given ? "cache.v" : "v", p.v);
   add("cu_seqlens_q", p.cu_seqlens_q), add("cu_seqlens_k", p.cu_seqlens_k);
-  add("seqused_k", p.seqused_k);
+  add(c.given ? "cache.seqlens" : "seqused_k", p.seqused_k);
+  add("cache.block_table", c.block_table), add("cache.batch_idx", c.batch_idx);
+  add("cache.k_new", c.k_new), add("cache.v_new", c.v_new);
+  add("rotary.cos", c.cos), add("rotary.sin", c.sin);
   add("q_start", p.q_start.array), add("k_start", p.k_start.array);
   for (const lang::Program* program : {&p.mask, &p.score}) {
     for (const lang::Array& array : program->arrays) add(array.name, array.view);
@@ -262,7 +269,11 @@ std::vector<Named> outputs_of(const Problem& p) {
   const auto add = [&](std::string_view name, const TensorView& view, const char* before = "") {
     if (view.given()) all.emplace_back(name, &view, before);
   };
-  if (p.pass == Pass::forward) return add("o", p.o), add("lse", p.lse), all;
+  if (p.pass == Pass::forward) {
+    add("o", p.o), add("lse", p.lse);
+    if (p.cache.s_new > 0) add("cache.k", p.k), add("cache.v", p.v);
+    return all;
+  }
   add("dq", p.dq), add("dk", p.dk), add("dv", p.dv), add("dsink", p.dsink);
   for (const ArgumentGradient& one : p.dargs) add(one.name, one.gradient, "gradient of ");
   return all;
@@ -340,6 +351,7 @@ Result<Problem> validate(const TensorView& q, const TensorView& k, const TensorV
     p.has_score = !p.score.trivial();
   }
   if (Status s = check_arguments_used(p); !s.ok()) return s;
+  if (Status s = check_form_arrays(p); !s.ok()) return s;
   return p;
 }
 

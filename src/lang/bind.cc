@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "lang/words.h"
 
@@ -49,6 +50,7 @@ Result<Program> Binder::bind(const Tree& tree) {
     return *error_;
   }
   out.text = std::string(source_.text);
+  out.form_reads = std::move(form_reads_);
   return out;
 }
 
@@ -209,12 +211,26 @@ std::int32_t Binder::index(const Tree& tree, const Term& term) {
     }
     // By the words: whether s would be simplified away does not matter.
     if (logit_reads_ > logit_reads) {
-      return fail(tree.at(child), "an index of " + quoted(term.text) +
-                                      " depends on s; indices may use any other name");
+      return fail(tree.at(child),
+                  "an index of " + quoted(term.text) +
+                      " depends on s; indices may use any other name; write it without s");
     }
     places.push_back(place);
   }
+  if (frame_ != nullptr && frame_->definition->built_in) note_form_read(tree, term, *array);
   return builder_.load(builder_.array(array->name, view), places);
+}
+
+void Binder::note_form_read(const Tree& tree, const Term& term, const Argument& array) {
+  const auto& view = std::get<TensorView>(array.value);
+  FormRead read{frame_->definition->text, array.name, view.rank, view.shape, {}};
+  for (std::size_t dim = 0; dim < term.children.size(); ++dim) {
+    const Term& at = tree.at(term.children[dim]);
+    const std::optional<Name> name =
+        at.kind == Term::Kind::word ? find_name(at.text) : std::nullopt;
+    read.index[dim] = name.value_or(Name::s);
+  }
+  form_reads_.push_back(read);
 }
 
 std::int32_t Binder::call(const Tree& tree, const Term& term) {
@@ -260,7 +276,8 @@ std::int32_t Binder::expand(const Term& term, const Definition& definition,
                             std::vector<Bound> bound) {
   for (const Frame* frame = frame_; frame != nullptr; frame = frame->outer) {
     if (frame->definition == &definition) {
-      return fail(term, quoted(definition.name) + " uses itself; definitions are not recursive");
+      return fail(term, quoted(definition.name) +
+                            " uses itself; definitions are not recursive; write it out");
     }
   }
   const Frame frame{&definition, std::move(bound), frame_ != nullptr ? frame_->offset : term.offset,

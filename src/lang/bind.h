@@ -45,6 +45,7 @@ class Binder {
   std::int32_t value(const Tree& tree, std::int32_t term);
   std::int32_t word(const Term& term);
   std::int32_t index(const Tree& tree, const Term& term);
+  void note_form_read(const Tree& tree, const Term& term, const Argument& array);
   std::int32_t call(const Tree& tree, const Term& term);
   std::int32_t function(const Tree& tree, const Term& term);
   std::int32_t expand(const Term& term, const Definition& definition, std::vector<Bound> bound);
@@ -74,6 +75,7 @@ class Binder {
   int depth_ = 0;
   int terms_ = 0;
   int logit_reads_ = 0;
+  std::vector<FormRead> form_reads_;
   std::optional<Status> error_;
 };
 

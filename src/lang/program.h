@@ -82,6 +82,15 @@ struct Array {
   TensorView view;  // 0 to 4 dims
 };
 
+/// An array as a named form reads it, as in slopes[h]: what says which shapes make sense.
+struct FormRead {
+  std::string_view form;  // its definition, of static lifetime
+  std::string array;
+  int rank = 0;
+  std::array<std::int64_t, 4> shape{};
+  std::array<Name, 4> index{};  // Name::s where a dim's index is no name alone
+};
+
 /// One compiled expression. Equal subterms share a node; operands come before their users; nodes
 /// that `root` does not need are gone.
 struct Program {
@@ -92,6 +101,7 @@ struct Program {
   std::vector<Parameter> parameters;
   std::vector<Array> arrays;       // only those the program reads
   std::vector<std::string> named;  // arguments that text or definitions say, read or folded away
+  std::vector<FormRead> form_reads;
 
   const Node& top() const { return nodes[static_cast<std::size_t>(root)]; }
   /// The whole program is the constant `true` (a mask) or is just `s` (a score).

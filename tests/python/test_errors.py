@@ -70,6 +70,15 @@ WRONG = {
     "score of type bool": (ValueError, "score, column ", {"score": "k < q"}),
     "definitions without =": (ValueError, "definitions", {"definitions": "f(a) a"}),
     "window of one": (ValueError, "mask, column 1: ", {"mask": "window(1)"}),
+    "slopes of other heads": (
+        ValueError, "args: 'slopes' has size 3 in dim 0, which alibi(s, slopes) = s - slopes[h]",
+        {"score": "alibi(s, slopes)", "args": {"slopes": np.ones(3, np.float32)}}),
+    "lengths of other sequences": (
+        ValueError, "args: 'n' has size 3 in dim 0, which lengths(n) = k < n[b] indexes by b; 1",
+        {"mask": "lengths(n)", "args": {"n": np.ones(3, np.int32)}}),
+    "dense mask that is too narrow": (
+        ValueError, "args: 'm' has size 4 in dim 3, which dense(m)",
+        {"mask": "dense(m)", "args": {"m": np.ones((1, 1, 5, 4), bool)}}),
     "argument not given": (ValueError, "mask, column 10: ", {"mask": "document(ids)"}),
     "array of wrong rank": (ValueError, "mask, column ", {"mask": "m[b, h] > 0", "args": {"m": X}}),
     "args is a list": (TypeError, "args: found list;", {"args": [1]}),
@@ -134,6 +143,13 @@ def test_wrong_call(name):
             if name != "k_start array too large":  # a plan reads no memory
                 with pytest.raises(kind):
                     function(**call)
+
+
+def test_shapes_that_named_forms_take():
+    """1, as many as there are, or more positions; expressions of one's own take any shape."""
+    for shape in ((1, 1, 1, 1), (2, 4, 5, 5), (1, 4, 1, 7)):
+        onepass.attention(X, X, X, mask="dense(m)", args={"m": np.ones(shape, bool)})
+    onepass.attention(X, X, X, score="s - m[h]", args={"m": np.ones(3, np.float32)})
 
 
 @pytest.mark.parametrize("which", ("q", "k", "v"))
