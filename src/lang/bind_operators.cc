@@ -90,7 +90,7 @@ std::int32_t Binder::chain(const Tree& tree, std::int32_t which) {
     if (failed()) return none;
     if (is_division(operation(at.operators[0])) && is_literal_zero(tree, at.children[1])) {
       return fail(at, "the divisor of " + std::string(at.text) +
-                          " is the literal 0; divide by another number");
+                          " is the literal 0; any other number is allowed; divide by another");
     }
     out = binary(at, out, right);
   }
@@ -179,8 +179,10 @@ std::int32_t Binder::select(const Term& term, std::int32_t condition, std::int32
   const bool yes_is_bool = builder_.type(yes) == Type::boolean;
   const bool no_is_bool = builder_.type(no) == Type::boolean;
   if (yes_is_bool != no_is_bool) {
-    return fail(term, "the branches have types " + spelling(builder_.type(yes)) + " and " +
-                          spelling(builder_.type(no)) + "; both are bool or both are numbers");
+    return fail(term,
+                "the branches have types " + spelling(builder_.type(yes)) + " and " +
+                    spelling(builder_.type(no)) +
+                    "; both are bool or both are numbers; where(c, 1, 0) makes a number of a bool");
   }
   if (!yes_is_bool && !numbers(term, "?:", branches)) return none;
   return builder_.select(condition, branches[0], branches[1]);
@@ -191,7 +193,10 @@ std::int32_t Binder::function(const Tree& tree, const Term& term) {
   const std::string name(known.name);
   if (term.children.size() != static_cast<std::size_t>(known.arguments)) {
     return fail(term, name + " takes " + std::to_string(known.arguments) + " arguments, found " +
-                          std::to_string(term.children.size()));
+                          std::to_string(term.children.size()) + "; write " + name +
+                          (known.arguments == 1   ? "(a)"
+                           : known.arguments == 2 ? "(a, b)"
+                                                  : "(c, a, b)"));
   }
   if (kind_ == Kind::mask && !known.in_masks) {
     return fail(term, "a mask may not use " + name +

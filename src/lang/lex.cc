@@ -150,7 +150,9 @@ Token Lexer::number() {
   if (end < text_.size() && (is_word_part(text_[end]) || text_[end] == '.')) {
     while (end < text_.size() && (is_word_part(text_[end]) || text_[end] == '.')) ++end;
     const std::string shown = quoted(text_.substr(at_, end - at_));
-    return invalid(end - at_, shown + " is not a number; numbers are written 7, 0.5 or 1e-3");
+    return invalid(
+        end - at_,
+        shown + " is not a number; numbers are written 7, 0.5 or 1e-3; begin names with a letter");
   }
   Token token = make(real ? Kind::real : Kind::integer, end - at_);
   const char* first = token.text.data();
