@@ -10,6 +10,7 @@
 #include "cli/parts/options.h"
 #include "cli/parts/random.h"
 #include "cli/parts/reference_call.h"
+#include "conformance/comparison.h"
 
 namespace onepass::cli {
 std::string complaint(const Answer& answer, const std::string& line) {
@@ -47,7 +48,7 @@ Answer check_answer(const TensorView& q, const TensorView& k, const TensorView& 
       row -= exact.sequence(b).q_row;
     }
     const reference::Row right = exact.row(b, h, row);
-    const reference::Row plain = exact.plain_row(reference_format(q.dtype), b, h, row);
+    const reference::Row plain = exact.plain_row(conformance::format_of(q.dtype), b, h, row);
     for (std::int64_t j = 0; j < columns; ++j) {
       const double wanted = right.o[static_cast<std::size_t>(j)];
       const double got = load(o.dtype, o.data, start + j * o.strides[at(3)]);

@@ -82,17 +82,4 @@ reference::Options reference_options(const Attention& options) {
   return result;
 }
 
-reference::Format reference_format(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return reference::Format::float64;
-    case DType::bfloat16:
-      return reference::Format::bfloat16;
-    case DType::float16:
-      return reference::Format::float16;
-    default:
-      return reference::Format::float32;
-  }
-}
-
 }  // namespace onepass::cli

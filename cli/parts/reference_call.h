@@ -8,6 +8,5 @@ namespace onepass::cli {
 
 reference::Tensor reference_tensor(const TensorView& view);
 reference::Options reference_options(const Attention& options);
-reference::Format reference_format(DType dtype);
 
 }  // namespace onepass::cli

@@ -1,7 +1,9 @@
 // What the module offers: each file binds its own functions and their docstrings.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "given.h"
@@ -27,18 +29,37 @@ void bind(nb::module_& m, const char* name, const std::vector<const char*>& name
       nb::sig((std::string("def ") + name + signature).c_str()), doc);
 }
 
-/// What the library calls o is `out` to a Python caller.
+/// An argument as the library's messages name it, and as a Python caller does.
+struct Renamed {
+  std::string_view from, to;
+};
+inline constexpr Renamed out_alone[] = {{"o", "out"}};
+
+[[noreturn]] inline void throw_renamed(const Error& error, std::span<const Renamed> names) {
+  const std::string message = error.what();
+  const std::string_view argument = std::string_view(message).substr(0, message.find(':'));
+  for (const auto& [from, to] : names) {
+    if (argument != from) continue;
+    throw Error({error.code, std::string(to) + message.substr(from.size())});
+  }
+  throw error;
+}
+
+/// The function, with its errors' arguments renamed.
 template <class Function>
-auto naming_out(Function function) {
+auto naming(std::span<const Renamed> names, Function function) {
   return [=](Given& given) {
     try {
       return function(given);
     } catch (const Error& error) {
-      const std::string message = error.what();
-      if (message.rfind("o: ", 0) != 0) throw;
-      throw Error({error.code, "out" + message.substr(1)});
+      throw_renamed(error, names);
     }
   };
+}
+
+template <class Function>
+auto naming_out(Function function) {
+  return naming(out_alone, function);
 }
 
 }  // namespace onepass::python

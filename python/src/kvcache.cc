@@ -1,7 +1,4 @@
 // attention_kvcache.
-#include <cstring>
-#include <utility>
-
 #include "docs.h"
 #include "functions.h"
 #include "onepass/onepass.h"
@@ -39,33 +36,16 @@ KvCache read_kv_cache(Given& given, Options& options) {
 }
 
 // The library names a cache's fields by their struct.
-template <class Function>
-auto naming_cache(Function function) {
-  return [=](Given& given) {
-    try {
-      return function(given);
-    } catch (const Error& error) {
-      static constexpr std::pair<const char*, const char*> names[] = {
-          {"cache.seqlens", "cache_seqlens"},
-          {"cache.block_table", "block_table"},
-          {"cache.batch_idx", "cache_batch_idx"},
-          {"cache.k_new", "k_new"},
-          {"cache.v_new", "v_new"},
-          {"cache.k", "k_cache"},
-          {"cache.v", "v_cache"},
-          {"rotary.cos", "rotary_cos"},
-          {"rotary.sin", "rotary_sin"}};
-      const std::string message = error.what();
-      for (const auto& [field, name] : names) {
-        const std::size_t length = std::strlen(field);
-        if (message.compare(0, length, field) == 0 && message[length] == ':') {
-          throw Error({error.code, name + message.substr(length)});
-        }
-      }
-      throw;
-    }
-  };
-}
+constexpr Renamed names[] = {{"o", "out"},
+                             {"cache.seqlens", "cache_seqlens"},
+                             {"cache.block_table", "block_table"},
+                             {"cache.batch_idx", "cache_batch_idx"},
+                             {"cache.k_new", "k_new"},
+                             {"cache.v_new", "v_new"},
+                             {"cache.k", "k_cache"},
+                             {"cache.v", "v_cache"},
+                             {"rotary.cos", "rotary_cos"},
+                             {"rotary.sin", "rotary_sin"}};
 
 nb::object attention_kvcache(Given& given) {
   const Array q = read_array("q", given.required("q"));
@@ -91,7 +71,7 @@ void bind_kvcache(nb::module_& m) {
   bind(m, "attention_kvcache", {"q", "k_cache", "v_cache", "cache_seqlens"},
        std::string("(q: Any, k_cache: Any, v_cache: Any, cache_seqlens: Any, *, ") +
            cache_parameters + call_parameters + output_parameters + exec_parameters + " -> Any",
-       kvcache_doc, naming_out(naming_cache(attention_kvcache)));
+       kvcache_doc, naming(names, attention_kvcache));
 }
 
 }  // namespace onepass::python

@@ -5,23 +5,13 @@
 #include <array>
 #include <span>
 
+#include "by_dtype.h"
 #include "cpu_backward_case.h"
 
 namespace onepass::cpu_test {
 namespace {
 
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return 1e-13;
-    case DType::float32:
-      return 1e-5;
-    case DType::bfloat16:
-      return 2e-2;
-    default:
-      return 2e-3;
-  }
-}
+constexpr ByDType tolerance{.float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 2e-2, .float16 = 2e-3};
 
 // Sums over all pairs, whose terms may cancel.
 double dargs_tolerance(DType dtype) {

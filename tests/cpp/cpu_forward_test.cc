@@ -1,35 +1,19 @@
 // The CPU forward on every instruction set of this machine, against a naive double loop.
 #include <gtest/gtest.h>
 
+#include "by_dtype.h"
 #include "cpu_case.h"
 #include "reference/philox.h"
 
 namespace onepass::cpu_test {
 namespace {
 
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return 1e-13;
-    case DType::float32:
-      return 1e-5;
-    case DType::bfloat16:
-      return 2e-2;  // outputs up to 4 rounded to 8 bits
-    default:
-      return 2e-3;
-  }
-}
+// Of bfloat16: outputs up to 4 rounded to 8 bits.
+constexpr ByDType tolerance{.float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 2e-2, .float16 = 2e-3};
 
-double lse_tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return 1e-13;
-    case DType::bfloat16:
-      return 1.5e-4;  // weights by a polynomial of degree 3, relative error 1.02e-4
-    default:
-      return 1e-5;
-  }
-}
+// Of bfloat16: weights by a polynomial of degree 3, relative error 1.02e-4.
+constexpr ByDType lse_tolerance{
+    .float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 1.5e-4, .float16 = 1e-5};
 
 void expect_right(const Case& c, const std::string& what) {
   Call call(c);

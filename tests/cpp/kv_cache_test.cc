@@ -4,23 +4,14 @@
 #include <cmath>
 #include <cstring>
 
+#include "by_dtype.h"
 #include "cache_case.h"
 
 namespace onepass::cpu_test {
 namespace {
 
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return 1e-13;
-    case DType::float32:
-      return 1e-5;
-    case DType::bfloat16:
-      return 6e-3;  // outputs below 1 and rotated queries rounded to 8 bits
-    default:
-      return 1e-3;
-  }
-}
+// Of bfloat16: outputs below 1 and rotated queries rounded to 8 bits.
+constexpr ByDType tolerance{.float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 6e-3, .float16 = 1e-3};
 
 double lse_tolerance(const CacheCase& c) {
   if (c.dtype == DType::float64) return 1e-13;

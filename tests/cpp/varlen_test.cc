@@ -3,27 +3,17 @@
 
 #include <cmath>
 
+#include "by_dtype.h"
 #include "ragged_case.h"
 
 namespace onepass::cpu_test {
 namespace {
 
-double tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::float64:
-      return 1e-13;
-    case DType::float32:
-      return 1e-5;
-    case DType::bfloat16:
-      return 4e-3;  // outputs below 1 rounded to 8 bits, weights too where they go in pairs
-    default:
-      return 5e-4;
-  }
-}
+// Of bfloat16: outputs below 1 rounded to 8 bits, weights too where they go in pairs.
+constexpr ByDType tolerance{.float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 4e-3, .float16 = 5e-4};
 
-double lse_tolerance(DType dtype) {
-  return dtype == DType::float64 ? 1e-13 : dtype == DType::bfloat16 ? 1.5e-4 : 1e-5;
-}
+constexpr ByDType lse_tolerance{
+    .float64 = 1e-13, .float32 = 1e-5, .bfloat16 = 1.5e-4, .float16 = 1e-5};
 
 void expect_right(const Ragged& r, const std::string& what) {
   RaggedCall call(r);
