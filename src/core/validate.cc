@@ -271,7 +271,7 @@ std::vector<Named> outputs_of(const Problem& p) {
   };
   if (p.pass == Pass::forward) {
     add("o", p.o), add("lse", p.lse);
-    if (p.cache.s_new > 0) add("cache.k", p.k), add("cache.v", p.v);
+    if (p.cache.s_new > 0) add("cache.v", p.v), add("cache.k", p.k);
     return all;
   }
   add("dq", p.dq), add("dk", p.dk), add("dv", p.dv), add("dsink", p.dsink);
