@@ -104,7 +104,7 @@ Row Attention::attend(const std::vector<Logit>& visible, Format sums, Format wei
                       std::int64_t b, std::int64_t h, std::int64_t row) const {
   const double sink =
       options_.sink.empty() ? -infinity : options_.sink[static_cast<std::size_t>(h)];
-  Row result{std::vector<double>(static_cast<std::size_t>(v_.shape[3]), 0.0), sink};
+  Row result{std::vector<double>(static_cast<std::size_t>(v_.shape[3]), 0.0), sink, sink};
   if (visible.empty()) return result;
 
   double max = sink;
@@ -116,6 +116,8 @@ Row Attention::attend(const std::vector<Logit>& visible, Format sums, Format wei
     sum = round_to(sums, sum + round_to(sums, std::exp(logit.s - max)));
   }
   result.lse = round_to(sums, max + std::log(sum));
+  result.max = max;
+  result.sum = sum;
 
   const Dropout& dropout = options_.dropout;
   const Sequence at = sequence(b);

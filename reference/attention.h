@@ -52,6 +52,8 @@ struct Sequence {
 struct Row {
   std::vector<double> o;
   double lse = 0.0;
+  // lse = max + ln sum keeps no digit of ln sum where max is large.
+  double max = 0.0, sum = 1.0;
 };
 
 /// One call. Keeps pointers to q, k and v. Throws std::invalid_argument.

@@ -1,8 +1,8 @@
 // Over the visible pairs (i, j) of a head, with s' = score(s), s = scale <q_i, k_j>:
-//   P = exp(s' - lse)            Z = kept / (1 - p)          o_i = sum_j P Z v_j
+//   P = exp(s' - max) / sum      Z = kept / (1 - p)          o_i = sum_j P Z v_j
 //   dP = Z <dout_i, v_j>         delta_i = <dout_i, o_i>     dS' = P (dP - delta_i + dlse_i)
 //   dv_j = sum_i P Z dout_i      dS = dS' ds'/ds             darg = sum dS' ds'/darg
-//   dq_i = scale sum_j dS k_j    dk_j = scale sum_i dS q_i   dsink = sum exp(sink - lse)
+//   dq_i = scale sum_j dS k_j    dk_j = scale sum_i dS q_i   dsink = sum exp(sink - max) / sum
 //                                                                        (dlse - delta)
 // Hidden and dropped pairs are left out, not multiplied by 0.
 #include "reference/backward.h"
@@ -94,20 +94,21 @@ class Backward {
     if (!options_.sink.empty()) {
       const auto head = static_cast<std::size_t>(h);
       const double sink = options_.sink[head];
-      const double p = sink == forward.lse ? 1.0 : sum(std::exp(sink - forward.lse));
+      const double weight = sink == forward.max ? 1.0 : sum(std::exp(sink - forward.max));
+      const double p = sum(weight / forward.sum);
       double& dsink = out_.dsink[head];
       if (sink != -infinity) dsink = sum(dsink + sum(p * dlse_minus_delta));
     }
     for (const Attention::Logit& logit : visible) {
-      pair(logit, query, at, forward.lse, dlse_minus_delta);
+      pair(logit, query, at, forward, dlse_minus_delta);
     }
   }
 
-  void pair(const Attention::Logit& logit, Place query, const Sequence& sequence, double lse,
+  void pair(const Attention::Logit& logit, Place query, const Sequence& sequence, const Row& row,
             double dlse_minus_delta) {
     const Pair& at = logit.pair;
     const Place key{sequence.k_batch, sequence.k_row + at.col, at.h_kv};
-    const double p = sum(std::exp(logit.s - lse));
+    const double p = sum(sum(std::exp(logit.s - row.max)) / row.sum);
     double dp = 0.0;
     const Dropout& dropout = options_.dropout;
     if (dropout.p == 0.0 || kept(dropout, at.b, at.h, at.row, at.col)) {
