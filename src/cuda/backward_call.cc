@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::int64_t stat_tile = 128;  // no tile of rows is larger
 constexpr std::int64_t alignment = 256;
-constexpr std::uint32_t threads = 256;  // of every backward kernel
 constexpr std::int64_t most_blocks = 1 << 30;
 constexpr std::size_t most_parameter_bytes = 4096;  // of a kernel, on every GPU
 
@@ -30,6 +29,8 @@ struct Call {
   Strided dq, dk, dv, dsink;
   void *row_lse, *row_delta;
   std::int64_t stat_rows;
+  void *again, *again_keys, *again_rows;
+  std::int64_t section_heads;
   std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
   std::uint64_t seed, offset, threshold;
   std::int64_t row0, col0;
@@ -53,10 +54,18 @@ Strided per_head(const TensorView& x) {
   return {.data = x.data, .h = x.strides[0]};
 }
 
-Call call_of(const Problem& p, void* workspace) {
+std::int64_t flags_of(std::int64_t heads, std::int64_t s, std::int64_t tile) {
+  return tile == 0 ? 0 : round_up(heads * ((s + tile - 1) / tile), alignment);
+}
+
+Call call_of(const Problem& p, void* workspace, const Again& again) {
   const BackwardWorkspace places = backward_workspace(p);
   const Dropout& dropout = p.dropout;
   auto* const bytes = static_cast<std::byte*>(workspace);
+  std::byte* const flags = again.flags;
+  std::byte* const of_keys = flags == nullptr ? nullptr : flags + alignment;
+  std::byte* const of_rows =
+      flags == nullptr ? nullptr : of_keys + flags_of(p.b * p.h_kv, p.s_kv, again.tile_keys);
   return {.q = strided(p.q),
           .k = strided(p.k),
           .v = strided(p.v),
@@ -72,6 +81,10 @@ Call call_of(const Problem& p, void* workspace) {
           .row_lse = bytes + places.lse,
           .row_delta = bytes + places.delta,
           .stat_rows = places.stat_rows,
+          .again = flags,
+          .again_keys = of_keys,
+          .again_rows = of_rows,
+          .section_heads = again.section_heads,
           .b = p.b,
           .h_q = p.h_q,
           .group = p.group,
@@ -135,8 +148,13 @@ BackwardWorkspace backward_workspace(const Problem& p) {
   return places;
 }
 
-std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace) {
-  const Call call = call_of(p, workspace);
+std::int64_t again_bytes(const Problem& p, const Again& again) {
+  return alignment + flags_of(p.b * p.h_kv, p.s_kv, again.tile_keys) +
+         flags_of(p.b * p.h_q, p.s_q, again.tile_rows);
+}
+
+std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace, const Again& again) {
+  const Call call = call_of(p, workspace, again);
   std::vector<std::byte> bytes(sizeof call);
   std::memcpy(bytes.data(), &call, sizeof call);
   for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
@@ -146,7 +164,8 @@ std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace) {
   return bytes;
 }
 
-std::string backward_preamble(const Problem& p, const std::vector<Constant>& constants) {
+std::string backward_preamble(const Problem& p, const std::vector<Constant>& constants,
+                              bool int32) {
   const bool fast = p.dtype != DType::float32;
   std::string text = lang::cuda_text_prelude() + "namespace config {\n";
   for (const auto& [type, dtype] : types_of(p)) {
@@ -157,14 +176,17 @@ std::string backward_preamble(const Problem& p, const std::vector<Constant>& con
       text += std::string("constexpr int ") + one.name + " = " + std::to_string(one.value) + ";\n";
     }
   }
-  return text + "}  // namespace config\n" + lang::cuda_text(p.mask, {.name = "mask_text"}) +
-         lang::cuda_text(score_of(p), {.name = "score_text", .fast = fast}) +
-         lang::cuda_text(slope_of(p), {.name = "slope_text", .fast = fast});
+  return text + "}  // namespace config\n" +
+         lang::cuda_text(p.mask, {.name = "mask_text", .int32 = int32}) +
+         lang::cuda_text(score_of(p), {.name = "score_text", .int32 = int32, .fast = fast}) +
+         lang::cuda_text(slope_of(p), {.name = "slope_text", .int32 = int32, .fast = fast});
 }
 
-std::string backward_configuration(const Problem& p, const std::vector<Constant>& constants) {
+std::string backward_configuration(const Problem& p, const std::vector<Constant>& constants,
+                                   bool int32) {
   std::string key;
   key.reserve(512);
+  key += int32 ? 'i' : 'l';
   for (const auto& [type, dtype] : types_of(p)) key += static_cast<char>('a' + int(dtype));
   for (const std::vector<Constant>& some : {constants_of(p), constants}) {
     for (const Constant& one : some) key += std::to_string(one.value) += ' ';
@@ -203,11 +225,13 @@ std::string refuse_backward(const Problem& p, const Capabilities& capabilities) 
   return {};
 }
 
-Status BackwardLaunches::start(std::int64_t blocks, const void* call) {
+Status BackwardLaunches::start(std::int64_t blocks, const void* call, std::int64_t threads,
+                               std::int64_t shared_bytes) {
   const Kernel& kernel = **next_++;
   if (blocks == 0) return {};
   const Grid grid{.blocks = static_cast<std::uint32_t>(std::min(blocks, most_blocks)),
-                  .threads = threads};
+                  .threads = static_cast<std::uint32_t>(threads),
+                  .shared_bytes = static_cast<std::uint32_t>(shared_bytes)};
   return launch_kernel(kernel, device_, grid, stream_, call);
 }
 

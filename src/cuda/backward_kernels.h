@@ -7,6 +7,9 @@
 
 namespace onepass::cuda {
 
+extern const KernelRow sm80_backward_row;     // backward_sm80.cc
+extern const KernelRow generic_backward_row;  // backward_generic.cc
+
 /// In order of preference.
 std::span<const KernelRow> backward_kernels();
 

@@ -49,6 +49,10 @@ TEST(CudaBackwardPlan, WorkspaceIsExact) {
   EXPECT_EQ(plan.value().kernel, "cuda.backward.generic");
   // lse and delta of 2 * 4 heads of 9 rows in 128.
   EXPECT_EQ(plan.value().workspace_bytes, 2 * 4 * 2 * 4 * 128);
+  // Flags of tiles to take again besides: whether any, of keys, of rows.
+  const Result<Problem> narrow = problem(DType::bfloat16, 64);
+  ASSERT_TRUE(narrow.ok()) << narrow.status().message;
+  EXPECT_EQ(make_plan(narrow.value(), h200()).value().workspace_bytes, 2 * 4 * 2 * 4 * 128 + 768);
   // Of slopes (4) a copy, 256 bytes, for each of 2 * 2 chains; of a dense table in as many chains
   // none.
   Attention options;
@@ -60,15 +64,39 @@ TEST(CudaBackwardPlan, WorkspaceIsExact) {
   EXPECT_EQ(make_plan(arrays.value(), h200()).value().workspace_bytes, 2 * 4 * 2 * 4 * 128 + 256);
 }
 
+// Why a kernel does not take it, or "taken".
+std::string reason_of(const char* kernel, const Result<Problem>& p,
+                      const Capabilities& capabilities) {
+  if (!p.ok()) return p.status().message;
+  const Result<Plan> plan = make_plan(p.value(), capabilities);
+  if (!plan.ok()) return plan.status().message;
+  for (const Refusal& refusal : plan.value().refused) {
+    if (refusal.kernel == kernel) return refusal.reason;
+  }
+  return "taken";
+}
+
+TEST(CudaBackwardPlan, TensorCoresTakeWhatTheirCopiesAndSharedMemoryTake) {
+  const auto reason = [](const Result<Problem>& p, const Capabilities& capabilities = h200()) {
+    return reason_of("cuda.backward.sm80", p, capabilities);
+  };
+  EXPECT_EQ(reason(problem(DType::bfloat16, 64)), "taken");
+  EXPECT_EQ(reason(problem(DType::float16, 128)), "taken");
+  EXPECT_EQ(reason(problem(DType::bfloat16, 24)), "taken");
+  EXPECT_NE(reason(problem(DType::float32, 64)).find("dtype: float32"), std::string::npos);
+  EXPECT_NE(reason(problem(DType::bfloat16, 136)).find("head dims: 136"), std::string::npos);
+  EXPECT_NE(reason(problem(DType::bfloat16, 20)).find("q: its rows are not"), std::string::npos);
+  Capabilities small = h200();
+  small.sm = 86, small.shared_bytes = 101376;
+  EXPECT_EQ(reason(problem(DType::bfloat16, 64), small), "taken");
+  EXPECT_NE(reason(problem(DType::bfloat16, 128), small).find("101376 bytes of shared memory"),
+            std::string::npos);
+  EXPECT_EQ(reason_of("cuda.backward.generic", problem(DType::bfloat16, 128), small), "taken");
+}
+
 TEST(CudaBackwardPlan, ReasonsAreNamed) {
   const auto reason = [](const Result<Problem>& p, const Capabilities& capabilities) {
-    if (!p.ok()) return p.status().message;
-    const Result<Plan> plan = make_plan(p.value(), capabilities);
-    if (!plan.ok()) return plan.status().message;
-    for (const Refusal& refusal : plan.value().refused) {
-      if (refusal.kernel == "cuda.backward.generic") return refusal.reason;
-    }
-    return std::string("taken");
+    return reason_of("cuda.backward.generic", p, capabilities);
   };
   const std::int64_t starts[] = {1, 2}, used[] = {4, 4};
   Attention with_starts;
@@ -110,25 +138,33 @@ TEST(CudaBackwardPlan, SourcesCompileWithoutSpills) {
               {"table", TensorView(nullptr, DType::float32, {9, 9}, gpu)}};
   all.dropout.p = 0.1;
   all.sink = TensorView(nullptr, DType::float32, {4}, gpu);
-  // The largest head dim is the hardest for the registers.
-  for (const auto& [dtype, d, options, architecture] :
-       {std::tuple{DType::float32, 64, all, "sm_90a"},
-        {DType::float32, 128, all, "sm_80"},
-        {DType::bfloat16, 256, Attention{}, "sm_80"},
-        {DType::bfloat16, 576, all, "sm_80"},
-        {DType::float16, 0, Attention{}, "sm_90a"}}) {
+  const Attention causal{.mask = "causal"}, capped{.mask = "causal", .score = "softcap(s, 30)"};
+  const Attention dropped{.dropout = {.p = 0.1}};
+  const char *const sm80 = "cuda.backward.sm80", *const generic = "cuda.backward.generic";
+  // Of the generic kernels the largest head dim is the hardest for the registers.
+  for (const auto& [kernel, dtype, d, options, architecture] :
+       {std::tuple{generic, DType::float32, 64, all, "sm_90a"},
+        {generic, DType::bfloat16, 576, all, "sm_80"},
+        {generic, DType::float16, 0, Attention{}, "sm_90a"},
+        {sm80, DType::bfloat16, 64, Attention{}, "sm_90a"},
+        {sm80, DType::bfloat16, 64, causal, "sm_80"},
+        {sm80, DType::bfloat16, 64, dropped, "sm_90a"},
+        {sm80, DType::bfloat16, 128, Attention{}, "sm_80"},
+        {sm80, DType::float16, 128, causal, "sm_90a"},
+        {sm80, DType::bfloat16, 128, capped, "sm_90a"},
+        {sm80, DType::bfloat16, 80, causal, "sm_80"}}) {
     const Result<Problem> p = problem(dtype, d, options);
     ASSERT_TRUE(p.ok()) << p.status().message;
-    for (const KernelRow& row : cuda::backward_kernels()) {
-      if (!row.refuse(p.value(), h200()).empty()) continue;
-      for (const cuda::KernelSource& source : row.sources(p.value())) {
-        const Result<cuda::Compiled> compiled =
-            cuda::compile(cuda::nvrtc().value(), source.source(p.value()), architecture);
-        ASSERT_TRUE(compiled.ok()) << compiled.status().message;
-        EXPECT_EQ(cuda::read_compile_log(compiled.value().log).spill_bytes, 0)
-            << row.name << " " << name(dtype) << " d=" << d << " " << source.name << "\n"
-            << compiled.value().log;
-      }
+    const Result<Plan> plan = make_plan(p.value(), h200());
+    ASSERT_TRUE(plan.ok()) << plan.status().message;
+    ASSERT_EQ(plan.value().kernel, kernel);
+    for (const cuda::KernelSource& source : row_of(plan.value()).sources(p.value())) {
+      const Result<cuda::Compiled> compiled =
+          cuda::compile(cuda::nvrtc().value(), source.source(p.value()), architecture);
+      ASSERT_TRUE(compiled.ok()) << compiled.status().message;
+      EXPECT_EQ(cuda::read_compile_log(compiled.value().log).spill_bytes, 0)
+          << kernel << " " << name(dtype) << " d=" << d << " " << source.name << "\n"
+          << compiled.value().log;
     }
   }
 }

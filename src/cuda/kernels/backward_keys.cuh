@@ -1,4 +1,5 @@
-// dV = 1/(1-p) P^T dO and dK = scale dS^T Q of any call (cuda.backward.generic).
+// dV = 1/(1-p) P^T dO and dK = scale dS^T Q of any call (cuda.backward.generic), or of
+// the tiles that a tensor-core kernel left.
 //
 // Grid:   blocks stride over the tiles; a tile is some keys of one (sequence, key/value head).
 // Walk:   the group's query heads, their rows from the first, tile by tile (backward_tile.cuh).
@@ -76,10 +77,12 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
     backward_keys(const __grid_constant__ Call call) {
   __shared__ Shared shared;
   const Backward& f = call.backward;
+  if (config::again_keys > 0 && *f.again == 0) return;
   const int64 tiles = (f.s_kv + tile_keys - 1) / tile_keys, h_kv = f.h_q / f.group;
   for (int64 at = blockIdx.x; at < f.b * h_kv * tiles; at += gridDim.x) {
     // Of all heads the first keys first: under a causal mask more rows see them.
-    const int64 head = at % (f.b * h_kv);
-    take_tile(call, shared, head / h_kv, head % h_kv, at / (f.b * h_kv) * tile_keys);
+    const int64 head = at % (f.b * h_kv), col0 = at / (f.b * h_kv) * tile_keys;
+    if (!wanted(f.again_keys, config::again_keys, head, f.s_kv, col0)) continue;
+    take_tile(call, shared, head / h_kv, head % h_kv, col0);
   }
 }

@@ -1,4 +1,5 @@
-// dQ = scale dS K of any call (cuda.backward.generic).
+// dQ = scale dS K of any call (cuda.backward.generic), or of the tiles that a tensor-core kernel
+// left.
 //
 // Grid:   blocks stride over the tiles; a tile is some rows of one (sequence, query head).
 // Walk:   keys from the first, tile by tile (backward_tile.cuh).
@@ -53,10 +54,12 @@ extern "C" __global__ void __launch_bounds__(threads, 1)
     backward_queries(const __grid_constant__ Call call) {
   __shared__ Shared shared;
   const Backward& f = call.backward;
+  if (config::again_rows > 0 && *f.again == 0) return;
   const int64 tiles = (f.s_q + tile_rows - 1) / tile_rows, heads = f.b * f.h_q;
   for (int64 at = blockIdx.x; at < heads * tiles; at += gridDim.x) {
     // Of all heads the last rows first: under a causal mask they see more keys.
-    const int64 head = at % heads, tile = tiles - 1 - at / heads;
-    take_tile(call, shared, head / f.h_q, head % f.h_q, tile * tile_rows);
+    const int64 head = at % heads, row0 = (tiles - 1 - at / heads) * tile_rows;
+    if (!wanted(f.again_rows, config::again_rows, head, f.s_q, row0)) continue;
+    take_tile(call, shared, head / f.h_q, head % f.h_q, row0);
   }
 }

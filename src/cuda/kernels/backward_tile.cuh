@@ -91,6 +91,13 @@ __device__ unsigned visible_pairs(const Call& call, const Head& head, int64 row0
   return visible;
 }
 
+// Whether a tile has to be taken: not after a tensor-core kernel that finished it. `flags` are of
+// tiles of `size`.
+__device__ bool wanted(const unsigned char* flags, int size, int64 head, int64 s, int64 at) {
+  if (size == 0) return true;
+  return flags[head * ((s + size - 1) / size) + at / size] != 0;
+}
+
 // Fills sP and sDS, less what dropout dropped. Hidden pairs are selected away: nothing of theirs is
 // multiplied by 0. Exponents stay at or below 0 where a large lse was rounded down.
 __device__ void weigh(const Call& call, const Head& head, Shared& shared, int64 row0, int64 col0,

@@ -25,9 +25,12 @@ struct SharedTile {
   static __device__ void load(unsigned to, const Element* from, long long stride, int s0,
                               int s_end) {
     static_assert(sizeof(Element) == 2);
+    // Read anew each time: what follows from it would else stay in registers through the loop.
+    int thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
 #pragma unroll
     for (int i = 0; i < (rows * pieces + threads - 1) / threads; ++i) {
-      const int at = i * threads + (int)threadIdx.x, row = at / pieces, piece = at % pieces;
+      const int at = i * threads + thread, row = at / pieces, piece = at % pieces;
       if (rows * pieces % threads != 0 && at >= rows * pieces) break;
       const int left = 2 * real_width - 16 * piece;  // bytes of data from this piece on
       const bool inside = s0 + row < s_end && (real_width == width || left > 0);
@@ -39,16 +42,18 @@ struct SharedTile {
 };
 
 // A lane's place in the tiles that ldmatrix reads: 16 x 16 elements from (row, column 16 k) on.
-// Rows move by multiples of 8, which leaves the exchange of pieces as it is.
+// Rows move by multiples of 8, which leaves the exchange of pieces as it is. Tiles begin at
+// multiples of 128 bytes: pieces are then exchanged in the low bits of the address, and all of a
+// place that is known while compiling is one exclusive or and one offset.
 template <class Tile>
 struct Reader {
-  unsigned row_address;  // of the lane's row in rows 0 to 15
-  int piece;             // 0 or 1, exchanged as its row's pieces are
+  unsigned first;  // of the lane's row in rows 0 to 15, and of its piece there
   __device__ Reader(unsigned tile, int lane_row, int lane_piece)
-      : row_address(tile + lane_row * Tile::pieces * 16),
-        piece(lane_piece ^ Tile::turn(lane_row)) {}
+      : first(tile + lane_row * Tile::pieces * 16 + (lane_piece ^ Tile::turn(lane_row)) * 16) {}
   __device__ unsigned address(int row, int k) const {
-    return row_address + row * Tile::pieces * 16 + ((2 * k) ^ piece) * 16;
+    constexpr int turned_bytes = Tile::turns * 16;
+    return (first ^ (32 * k % turned_bytes)) + row * Tile::pieces * 16 +
+           32 * k / turned_bytes * turned_bytes;
   }
 };
 

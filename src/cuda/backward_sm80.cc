@@ -1,0 +1,226 @@
+// cuda.backward.sm80: the backward of 16-bit inputs on tensor cores (mma.sync), head dims up to
+// 128.
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "cuda/backward_arrays.h"
+#include "cuda/backward_call.h"
+#include "cuda/backward_generic.h"
+#include "cuda/backward_kernels.h"
+#include "cuda/kernel_text.h"
+#include "lang/interval.h"
+
+namespace onepass::cuda {
+namespace {
+
+constexpr std::int64_t most_width = 128;
+constexpr std::int64_t most_length = std::int64_t{1} << 30;
+constexpr std::int64_t most_blocks = std::int64_t{1} << 30;
+constexpr std::int64_t section_bytes = std::int64_t{24} << 20;  // of the second cache
+constexpr std::int64_t section_blocks = 1024;
+// Blocks that look for tiles to take again; mostly there are none.
+constexpr std::int64_t again_blocks = 512;
+
+std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
+std::int64_t round_up(std::int64_t x, std::int64_t to) { return divide_up(x, to) * to; }
+
+/// The constants and shared memory of kernels/backward_sm80_keys.cuh.
+struct KeysShape {
+  std::int64_t halves, groups;
+  std::int64_t tile_keys() const { return 32 * groups; }
+  std::int64_t threads() const { return 32 * groups * halves; }
+  std::int64_t shared_bytes(const Problem& p) const {
+    const std::int64_t widths = round_up(p.d, 16 * halves) + round_up(p.d_v, 16 * halves);
+    const std::int64_t stage = 64 * widths * 2 + 64 * 2 * 4;
+    const std::int64_t exchanged = (halves > 1 ? threads() / 32 : 1) * 8 * 32 * 16;
+    return tile_keys() * widths * 2 + 2 * stage + exchanged;
+  }
+};
+
+KeysShape keys_shape(const Problem& p) {
+  // Scores and dropout take registers that the sums of one warp of 64 columns do not leave.
+  const bool wide = std::max(p.d, p.d_v) > 64 || p.has_score || p.dropout.p > 0.0;
+  return {.halves = wide ? 2 : 1, .groups = 4};
+}
+
+/// Those of kernels/backward_sm80_queries.cuh.
+struct QueriesShape {
+  static constexpr std::int64_t tile_rows = 128, threads = 128;
+  static std::int64_t shared_bytes(const Problem& p) {
+    const std::int64_t widths = round_up(p.d, 16) + round_up(p.d_v, 16);
+    return tile_rows * widths * 2 + 2 * 32 * widths * 2 + 128;
+  }
+};
+
+Again again_of(const Problem& p) {
+  const KeysShape shape = keys_shape(p);
+  // Heads whose Q and dO (and K and V) the second cache holds, but of so many blocks that what is
+  // left of them at the end, under a mask the short ones, does not keep many multiprocessors idle.
+  const std::int64_t head_bytes = p.group * p.s_q * (p.d + p.d_v) * 2;
+  const std::int64_t head_blocks = divide_up(p.s_kv, shape.tile_keys());
+  const std::int64_t heads =
+      std::max(section_bytes / std::max<std::int64_t>(head_bytes, 1),
+               divide_up(section_blocks, std::max<std::int64_t>(head_blocks, 1)));
+  return {.tile_keys = shape.tile_keys(),
+          .tile_rows = QueriesShape::tile_rows,
+          .section_heads = std::max<std::int64_t>(heads, 1)};
+}
+
+bool leaves_out(const Problem& p) { return p.has_mask || p.has_score || p.dropout.p > 0.0; }
+
+/// Integers of 32 bits do for every head: told from one, so only where no arithmetic is done on
+/// what differs by head, and without looking at arrays, which lie on the GPU.
+bool fits_int32(const Problem& p, const lang::Program& program) {
+  const auto by_head = [&](std::int32_t i) {
+    const lang::Node& node = program.nodes[static_cast<std::size_t>(i)];
+    return node.op == lang::Op::name &&
+           (node.name == lang::Name::b || node.name == lang::Name::h ||
+            node.name == lang::Name::h_kv || node.name == lang::Name::token_q ||
+            node.name == lang::Name::token_k);
+  };
+  for (const lang::Node& node : program.nodes) {
+    if (node.op == lang::Op::load) {
+      const TensorView& view = program.arrays[static_cast<std::size_t>(node.slot)].view;
+      if (view.dtype == DType::int64) return false;
+      continue;
+    }
+    for (std::size_t j = 0; j < node.operands; ++j) {
+      if (by_head(node.operand[j])) return false;
+    }
+  }
+  return lang::fits_int32(
+      program, p.scope(std::max<std::int64_t>(p.b - 1, 0), std::max<std::int64_t>(p.h_q - 1, 0)));
+}
+
+bool int32_texts(const Problem& p) {
+  return fits_int32(p, p.mask) &&
+         (!p.has_score || (fits_int32(p, p.score) && fits_int32(p, p.slope)));
+}
+
+std::vector<Constant> keys_constants(const Problem& p) {
+  const KeysShape shape = keys_shape(p);
+  return {
+      {"halves", shape.halves}, {"groups", shape.groups}, {"shared_bytes", shape.shared_bytes(p)}};
+}
+
+std::vector<Constant> queries_constants(const Problem& p) {
+  return {{"shared_bytes", QueriesShape::shared_bytes(p)}};
+}
+
+std::string sm80_keys_source(const Problem& p) {
+  return backward_preamble(p, keys_constants(p), int32_texts(p)) +
+         kernel_text("cuda/kernels/backward_sm80_keys.cuh");
+}
+
+std::string sm80_queries_source(const Problem& p) {
+  return backward_preamble(p, queries_constants(p), int32_texts(p)) +
+         kernel_text("cuda/kernels/backward_sm80_queries.cuh");
+}
+
+std::string keys_again_source(const Problem& p) { return keys_source(p, again_of(p)); }
+std::string queries_again_source(const Problem& p) { return queries_source(p, again_of(p)); }
+
+std::vector<KernelSource> sources(const Problem& p) {
+  std::vector<KernelSource> all;
+  const bool int32 = int32_texts(p);
+  add_delta(p, all);
+  if (wants_keys(p)) {
+    all.push_back({"backward_sm80_keys", backward_configuration(p, keys_constants(p), int32),
+                   sm80_keys_source});
+    if (leaves_out(p)) {
+      all.push_back({"backward_keys", keys_configuration(p, again_of(p)), keys_again_source});
+    }
+  }
+  if (p.dq.given()) {
+    all.push_back({"backward_sm80_queries", backward_configuration(p, queries_constants(p), int32),
+                   sm80_queries_source});
+    if (leaves_out(p)) {
+      all.push_back(
+          {"backward_queries", queries_configuration(p, again_of(p)), queries_again_source});
+    }
+  }
+  for (KernelSource& source : array_sources(p)) all.push_back(std::move(source));
+  return all;
+}
+
+bool fits_copies(const TensorView& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.strides[3] == 1 &&
+         view.strides[0] % 8 == 0 && view.strides[1] % 8 == 0 && view.strides[2] % 8 == 0;
+}
+
+std::int64_t keys_tiles(const Problem& p) {
+  return p.b * p.h_kv * divide_up(p.s_kv, keys_shape(p).tile_keys());
+}
+
+std::int64_t queries_tiles(const Problem& p) {
+  return p.b * p.h_q * divide_up(p.s_q, QueriesShape::tile_rows);
+}
+
+std::string refuse(const Problem& p, const Capabilities& capabilities) {
+  if (std::string reason = refuse_backward(p, capabilities); !reason.empty()) return reason;
+  if (p.dtype == DType::float32) return "dtype: float32; this kernel takes 16-bit ones";
+  if (p.dout.dtype != p.dtype) return "dout: not in the dtype of q; this kernel takes that";
+  if (p.d > most_width || p.d_v > most_width || p.d == 0 || p.d_v == 0) {
+    return "head dims: " + std::to_string(p.d) + " and " + std::to_string(p.d_v) +
+           "; this kernel takes 1 to 128";
+  }
+  for (const auto& [name, view] :
+       {std::pair{"q", &p.q}, {"k", &p.k}, {"v", &p.v}, {"dout", &p.dout}}) {
+    if (!fits_copies(*view)) {
+      return std::string(name) +
+             ": its rows are not whole pieces of 16 bytes; this kernel needs address and strides "
+             "in multiples of 16 bytes, the last dim contiguous";
+    }
+  }
+  if (p.s_q > most_length || p.s_kv > most_length ||
+      std::max(keys_tiles(p), queries_tiles(p)) > most_blocks) {
+    return "sizes: more than 2^30 rows, keys or tiles";
+  }
+  const std::int64_t shared =
+      std::max(keys_shape(p).shared_bytes(p), QueriesShape::shared_bytes(p));
+  if (shared > capabilities.shared_bytes) {
+    return "device: " + std::to_string(capabilities.shared_bytes) +
+           " bytes of shared memory a block; this kernel takes " + std::to_string(shared);
+  }
+  return {};
+}
+
+void layout(const Problem& p, Plan& plan) {
+  plan.tile = {64, keys_shape(p).tile_keys()};
+  plan.threads = 1;
+  plan.workspace_bytes =
+      backward_workspace(p).bytes + again_bytes(p, again_of(p)) + array_sums_bytes(p);
+}
+
+Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
+  auto* const workspace = static_cast<std::byte*>(exec.workspace);
+  Again again = again_of(p);
+  again.flags = workspace + backward_workspace(p).bytes;
+  const std::vector<std::byte> call = backward_call_bytes(p, workspace, again);
+  BackwardLaunches launches(plan, p.device.index, exec.stream);
+  const auto tiles_again = [&](std::int64_t blocks) {
+    return launches.start(std::min(blocks, again_blocks), call.data());
+  };
+  Status status = start_delta(p, call.data(), launches);
+  if (status.ok() && wants_keys(p)) {
+    const KeysShape shape = keys_shape(p);
+    status = launches.start(keys_tiles(p), call.data(), shape.threads(), shape.shared_bytes(p));
+    if (status.ok() && leaves_out(p)) status = tiles_again(keys_blocks(p));
+  }
+  if (status.ok() && p.dq.given()) {
+    status = launches.start(queries_tiles(p), call.data(), QueriesShape::threads,
+                            QueriesShape::shared_bytes(p));
+    if (status.ok() && leaves_out(p)) status = tiles_again(queries_blocks(p));
+  }
+  if (!status.ok() || p.dargs.empty()) return status;
+  return launch_arrays(p, workspace, again.flags + again_bytes(p, again), launches);
+}
+
+}  // namespace
+
+extern const KernelRow sm80_backward_row = {
+    "cuda.backward.sm80", Device::Kind::cuda, refuse, layout, launch, sources};
+
+}  // namespace onepass::cuda
