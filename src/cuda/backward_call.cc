@@ -30,6 +30,7 @@ struct Call {
   void *row_lse, *row_delta;
   std::int64_t stat_rows;
   void *again, *again_keys, *again_rows;
+  std::int64_t again_ints;
   std::int64_t section_heads;
   std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
   std::uint64_t seed, offset, threshold;
@@ -84,6 +85,7 @@ Call call_of(const Problem& p, void* workspace, const Again& again) {
           .again = flags,
           .again_keys = of_keys,
           .again_rows = of_rows,
+          .again_ints = flags == nullptr ? 0 : again_bytes(p, again) / 4,
           .section_heads = again.section_heads,
           .b = p.b,
           .h_q = p.h_q,

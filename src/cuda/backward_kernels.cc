@@ -3,7 +3,8 @@
 namespace onepass::cuda {
 
 std::span<const KernelRow> backward_kernels() {
-  static const KernelRow rows[] = {sm80_backward_row, generic_backward_row};
+  static const KernelRow rows[] = {sm80_backward_row, sm80_parts_backward_row,
+                                   generic_backward_row};
   return rows;
 }
 

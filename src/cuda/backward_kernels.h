@@ -7,8 +7,8 @@
 
 namespace onepass::cuda {
 
-extern const KernelRow sm80_backward_row;     // backward_sm80.cc
-extern const KernelRow generic_backward_row;  // backward_generic.cc
+extern const KernelRow sm80_backward_row, sm80_parts_backward_row;  // backward_sm80.cc
+extern const KernelRow generic_backward_row;                        // backward_generic.cc
 
 /// In order of preference.
 std::span<const KernelRow> backward_kernels();

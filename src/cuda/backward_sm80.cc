@@ -26,36 +26,42 @@ constexpr std::int64_t again_blocks = 512;
 std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 std::int64_t round_up(std::int64_t x, std::int64_t to) { return divide_up(x, to) * to; }
 
+/// Blocks that share a tile's columns: where an expression takes registers that the sums of all
+/// columns do not leave, S and dP are computed twice.
+using Parts = std::int64_t;
+
 /// The constants and shared memory of kernels/backward_sm80_keys.cuh.
 struct KeysShape {
   std::int64_t halves, groups;
+  Parts parts;
   std::int64_t tile_keys() const { return 32 * groups; }
   std::int64_t threads() const { return 32 * groups * halves; }
   std::int64_t shared_bytes(const Problem& p) const {
-    const std::int64_t widths = round_up(p.d, 16 * halves) + round_up(p.d_v, 16 * halves);
+    const std::int64_t shares = halves * parts;
+    const std::int64_t widths = round_up(p.d, 16 * shares) + round_up(p.d_v, 16 * shares);
     const std::int64_t stage = 64 * widths * 2 + 64 * 2 * 4;
     const std::int64_t exchanged = (halves > 1 ? threads() / 32 : 1) * 8 * 32 * 16;
     return tile_keys() * widths * 2 + 2 * stage + exchanged;
   }
 };
 
-KeysShape keys_shape(const Problem& p) {
+KeysShape keys_shape(const Problem& p, Parts parts) {
   // Scores and dropout take registers that the sums of one warp of 64 columns do not leave.
   const bool wide = std::max(p.d, p.d_v) > 64 || p.has_score || p.dropout.p > 0.0;
-  return {.halves = wide ? 2 : 1, .groups = 4};
+  return {.halves = wide ? 2 : 1, .groups = 4, .parts = parts};
 }
 
 /// Those of kernels/backward_sm80_queries.cuh.
 struct QueriesShape {
   static constexpr std::int64_t tile_rows = 128, threads = 128;
-  static std::int64_t shared_bytes(const Problem& p) {
-    const std::int64_t widths = round_up(p.d, 16) + round_up(p.d_v, 16);
+  static std::int64_t shared_bytes(const Problem& p, Parts parts) {
+    const std::int64_t widths = round_up(p.d, 16 * parts) + round_up(p.d_v, 16);
     return tile_rows * widths * 2 + 2 * 32 * widths * 2 + 128;
   }
 };
 
 Again again_of(const Problem& p) {
-  const KeysShape shape = keys_shape(p);
+  const KeysShape shape = keys_shape(p, 1);
   // Heads whose Q and dO (and K and V) the second cache holds, but of so many blocks that what is
   // left of them at the end, under a mask the short ones, does not keep many multiprocessors idle.
   const std::int64_t head_bytes = p.group * p.s_q * (p.d + p.d_v) * 2;
@@ -99,43 +105,49 @@ bool int32_texts(const Problem& p) {
          (!p.has_score || (fits_int32(p, p.score) && fits_int32(p, p.slope)));
 }
 
-std::vector<Constant> keys_constants(const Problem& p) {
-  const KeysShape shape = keys_shape(p);
-  return {
-      {"halves", shape.halves}, {"groups", shape.groups}, {"shared_bytes", shape.shared_bytes(p)}};
+std::vector<Constant> keys_constants(const Problem& p, Parts parts) {
+  const KeysShape shape = keys_shape(p, parts);
+  return {{"halves", shape.halves},
+          {"groups", shape.groups},
+          {"parts", parts},
+          {"shared_bytes", shape.shared_bytes(p)}};
 }
 
-std::vector<Constant> queries_constants(const Problem& p) {
-  return {{"shared_bytes", QueriesShape::shared_bytes(p)}};
+std::vector<Constant> queries_constants(const Problem& p, Parts parts) {
+  return {{"parts", parts}, {"shared_bytes", QueriesShape::shared_bytes(p, parts)}};
 }
 
+template <Parts parts>
 std::string sm80_keys_source(const Problem& p) {
-  return backward_preamble(p, keys_constants(p), int32_texts(p)) +
+  return backward_preamble(p, keys_constants(p, parts), int32_texts(p)) +
          kernel_text("cuda/kernels/backward_sm80_keys.cuh");
 }
 
+template <Parts parts>
 std::string sm80_queries_source(const Problem& p) {
-  return backward_preamble(p, queries_constants(p), int32_texts(p)) +
+  return backward_preamble(p, queries_constants(p, parts), int32_texts(p)) +
          kernel_text("cuda/kernels/backward_sm80_queries.cuh");
 }
 
 std::string keys_again_source(const Problem& p) { return keys_source(p, again_of(p)); }
 std::string queries_again_source(const Problem& p) { return queries_source(p, again_of(p)); }
 
+template <Parts parts>
 std::vector<KernelSource> sources(const Problem& p) {
   std::vector<KernelSource> all;
   const bool int32 = int32_texts(p);
   add_delta(p, all);
   if (wants_keys(p)) {
-    all.push_back({"backward_sm80_keys", backward_configuration(p, keys_constants(p), int32),
-                   sm80_keys_source});
+    all.push_back({"backward_sm80_keys", backward_configuration(p, keys_constants(p, parts), int32),
+                   sm80_keys_source<parts>});
     if (leaves_out(p)) {
       all.push_back({"backward_keys", keys_configuration(p, again_of(p)), keys_again_source});
     }
   }
   if (p.dq.given()) {
-    all.push_back({"backward_sm80_queries", backward_configuration(p, queries_constants(p), int32),
-                   sm80_queries_source});
+    all.push_back({"backward_sm80_queries",
+                   backward_configuration(p, queries_constants(p, parts), int32),
+                   sm80_queries_source<parts>});
     if (leaves_out(p)) {
       all.push_back(
           {"backward_queries", queries_configuration(p, again_of(p)), queries_again_source});
@@ -151,13 +163,14 @@ bool fits_copies(const TensorView& view) {
 }
 
 std::int64_t keys_tiles(const Problem& p) {
-  return p.b * p.h_kv * divide_up(p.s_kv, keys_shape(p).tile_keys());
+  return p.b * p.h_kv * divide_up(p.s_kv, keys_shape(p, 1).tile_keys());
 }
 
 std::int64_t queries_tiles(const Problem& p) {
   return p.b * p.h_q * divide_up(p.s_q, QueriesShape::tile_rows);
 }
 
+template <Parts parts>
 std::string refuse(const Problem& p, const Capabilities& capabilities) {
   if (std::string reason = refuse_backward(p, capabilities); !reason.empty()) return reason;
   if (p.dtype == DType::float32) return "dtype: float32; this kernel takes 16-bit ones";
@@ -166,6 +179,8 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
     return "head dims: " + std::to_string(p.d) + " and " + std::to_string(p.d_v) +
            "; this kernel takes 1 to 128";
   }
+  if (parts > 1 && std::max(p.d, p.d_v) <= 64)
+    return "head dims: up to 64, of which one block sums all";
   for (const auto& [name, view] :
        {std::pair{"q", &p.q}, {"k", &p.k}, {"v", &p.v}, {"dout", &p.dout}}) {
     if (!fits_copies(*view)) {
@@ -175,11 +190,11 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
     }
   }
   if (p.s_q > most_length || p.s_kv > most_length ||
-      std::max(keys_tiles(p), queries_tiles(p)) > most_blocks) {
+      parts * std::max(keys_tiles(p), queries_tiles(p)) > most_blocks) {
     return "sizes: more than 2^30 rows, keys or tiles";
   }
   const std::int64_t shared =
-      std::max(keys_shape(p).shared_bytes(p), QueriesShape::shared_bytes(p));
+      std::max(keys_shape(p, parts).shared_bytes(p), QueriesShape::shared_bytes(p, parts));
   if (shared > capabilities.shared_bytes) {
     return "device: " + std::to_string(capabilities.shared_bytes) +
            " bytes of shared memory a block; this kernel takes " + std::to_string(shared);
@@ -188,12 +203,13 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
 }
 
 void layout(const Problem& p, Plan& plan) {
-  plan.tile = {64, keys_shape(p).tile_keys()};
+  plan.tile = {64, keys_shape(p, 1).tile_keys()};
   plan.threads = 1;
   plan.workspace_bytes =
       backward_workspace(p).bytes + again_bytes(p, again_of(p)) + array_sums_bytes(p);
 }
 
+template <Parts parts>
 Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   auto* const workspace = static_cast<std::byte*>(exec.workspace);
   Again again = again_of(p);
@@ -205,13 +221,14 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
   };
   Status status = start_delta(p, call.data(), launches);
   if (status.ok() && wants_keys(p)) {
-    const KeysShape shape = keys_shape(p);
-    status = launches.start(keys_tiles(p), call.data(), shape.threads(), shape.shared_bytes(p));
+    const KeysShape shape = keys_shape(p, parts);
+    status =
+        launches.start(parts * keys_tiles(p), call.data(), shape.threads(), shape.shared_bytes(p));
     if (status.ok() && leaves_out(p)) status = tiles_again(keys_blocks(p));
   }
   if (status.ok() && p.dq.given()) {
-    status = launches.start(queries_tiles(p), call.data(), QueriesShape::threads,
-                            QueriesShape::shared_bytes(p));
+    status = launches.start(parts * queries_tiles(p), call.data(), QueriesShape::threads,
+                            QueriesShape::shared_bytes(p, parts));
     if (status.ok() && leaves_out(p)) status = tiles_again(queries_blocks(p));
   }
   if (!status.ok() || p.dargs.empty()) return status;
@@ -221,6 +238,8 @@ Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
 }  // namespace
 
 extern const KernelRow sm80_backward_row = {
-    "cuda.backward.sm80", Device::Kind::cuda, refuse, layout, launch, sources};
+    "cuda.backward.sm80", Device::Kind::cuda, refuse<1>, layout, launch<1>, sources<1>};
+extern const KernelRow sm80_parts_backward_row = {
+    "cuda.backward.sm80_parts", Device::Kind::cuda, refuse<2>, layout, launch<2>, sources<2>};
 
 }  // namespace onepass::cuda

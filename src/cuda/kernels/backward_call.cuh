@@ -21,9 +21,11 @@ struct Backward {
   float *row_lse, *row_delta;  // (b, h_q, stat_rows), as the kernel backward_delta leaves them
   int64 stat_rows;
   // Tiles that a tensor-core kernel could not finish, for inputs that are not finite had to be left
-  // out of its products: whether there are any; of (b, h_kv) of keys; of (b, h_q) of rows.
+  // out of its products: whether there are any; of (b, h_kv) of keys; of (b, h_q) of rows. They lie
+  // together, so many ints in all; backward_delta clears them.
   int* again;
   unsigned char *again_keys, *again_rows;
+  int64 again_ints;
   int64 section_heads;  // key/value heads whose data fits the second cache
   int64 b, h_q, group, s_q, s_kv, q_start, k_start;
   uint64 seed, offset, threshold;

@@ -69,7 +69,10 @@ __device__ double dout_times_o(const Backward& f, int64 b, int64 h, int64 row) {
 extern "C" __global__ void __launch_bounds__(threads)
     backward_delta(const __grid_constant__ Call call) {
   const Backward& f = call.backward;
-  if (f.again && blockIdx.x == 0 && threadIdx.x == 0) *f.again = 0;
+  for (int64 i = int64(blockIdx.x) * threads + threadIdx.x; i < f.again_ints;
+       i += int64(gridDim.x) * threads) {
+    f.again[i] = 0;
+  }
   const int64 tiles = f.stat_rows / tile_rows;
   for (int64 at = blockIdx.x; at < f.b * f.h_q * tiles; at += gridDim.x) {
     const int64 head = at / tiles, b = head / f.h_q, h = head % f.h_q;

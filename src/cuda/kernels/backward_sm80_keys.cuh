@@ -1,6 +1,8 @@
 // dV = 1/(1-p) P^T dO and dK = scale dS^T Q by mma.sync (cuda.backward.sm80).
 //
-// Grid:   a block a tile of 32 * config::groups keys of one (sequence, key/value head).
+// Grid:   config::parts blocks a tile of 32 * config::groups keys of one (sequence, key/value
+// head);
+//         each sums its part of the columns, where the registers do not hold all.
 // Block:  a group of config::halves warps owns 32 keys. Of 64 queries at a time each of its warps
 //         takes 32 (one warp takes both 32 after each other) from S^T = K Q^T and dP^T = V dO^T to
 //         P^T and dS^T, in registers; a group of two exchanges these in shared memory. Then each
@@ -12,11 +14,11 @@
 
 namespace {
 
-constexpr int halves = config::halves, groups = config::groups;
+constexpr int halves = config::halves, groups = config::groups, parts = config::parts;
 constexpr int threads = 32 * halves * groups, tile_keys = 32 * groups, tile_rows = 64;
-constexpr int width = rounded_up(config::d, 16 * halves);
-constexpr int width_v = rounded_up(config::d_v, 16 * halves);
-constexpr int columns = width / halves, columns_v = width_v / halves;
+constexpr int width = rounded_up(config::d, 16 * halves * parts);
+constexpr int width_v = rounded_up(config::d_v, 16 * halves * parts);
+constexpr int columns = width / halves / parts, columns_v = width_v / halves / parts;
 
 using TileK = SharedTile<tile_keys, width>;
 using TileV = SharedTile<tile_keys, width_v>;
@@ -55,6 +57,7 @@ __device__ void load_stage(const Call& call, const Head& head, Stage& stage, int
 // A warp's place and its sums.
 struct Warp {
   int group, half;
+  int share;  // which of the halves * parts shares of the columns it sums
   Reader<TileK> k;
   Reader<TileV> v;
   float rDK[2][columns / 8][4] = {}, rDV[2][columns_v / 8][4] = {};
@@ -62,6 +65,7 @@ struct Warp {
   __device__ explicit Warp(const Shared& shared)
       : group(threadIdx.x / 32 / halves),
         half(threadIdx.x / 32 % halves),
+        share(blockIdx.x % parts * halves + half),
         k(rows_first<TileK>(shared_address(shared.k), lane_id())),
         v(rows_first<TileV>(shared_address(shared.v), lane_id())) {}
 };
@@ -70,7 +74,7 @@ struct Warp {
 template <int steps, class TileA, class TileB>
 __device__ void products(Fragments& sums, const Reader<TileA>& a_reader, int key,
                          const Reader<TileB>& b_reader, int row) {
-#pragma unroll 2
+#pragma unroll(config::has_score ? 1 : 2)
   for (int k = 0; k < steps; ++k) {
     unsigned a[2][4];
     load_matrices(a[0], a_reader.address(key, k));
@@ -125,8 +129,8 @@ __device__ void add_chunk(const Stage& stage, Warp& warp, int chunk, const unsig
 #pragma unroll
   for (int k = 0; k < 2; ++k) {
     const int row = 32 * chunk + 16 * k;
-    add_product<columns_v>(warp.rDV, p[0][k], p[1][k], rDO, row, warp.half * columns_v / 16);
-    add_product<columns>(warp.rDK, ds[0][k], ds[1][k], rQ, row, warp.half * columns / 16);
+    add_product<columns_v>(warp.rDV, p[0][k], p[1][k], rDO, row, warp.share * columns_v / 16);
+    add_product<columns>(warp.rDK, ds[0][k], ds[1][k], rQ, row, warp.share * columns / 16);
   }
 }
 
@@ -248,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(threads, threads < 256 ? 2 : 1)
   Shared& shared = *(Shared*)memory;
   const Backward& f = call.backward;
   const int64 tiles = (f.s_kv + tile_keys - 1) / tile_keys, kv_heads = f.h_q / f.group;
-  const Place at = place_of(blockIdx.x, f.b * kv_heads, tiles, f.section_heads);
+  const Place at = place_of(blockIdx.x / parts, f.b * kv_heads, tiles, f.section_heads);
   const int64 b = at.head / kv_heads, h_kv = at.head % kv_heads;
   const int col0 = int(at.tile) * tile_keys;
   TileK::load<threads, config::d>(shared_address(shared.k),
@@ -267,18 +271,15 @@ extern "C" __global__ void __launch_bounds__(threads, threads < 256 ? 2 : 1)
   if (leaves_out) {
     const bool infinite = !finite<columns>(warp.rDK) || !finite<columns_v>(warp.rDV);
     const bool any = __syncthreads_or(infinite);
-    if (threadIdx.x == 0) {
-      f.again_keys[at.head * tiles + at.tile] = any;
-      if (any) *f.again = 1;
-    }
+    if (any && threadIdx.x == 0) f.again_keys[at.head * tiles + at.tile] = *f.again = 1;
   }
   const int key0 = col0 + 32 * warp.group, s_kv = int(f.s_kv);
   if (f.dk.data) {
-    store_sums<columns, config::DKey>(f.dk, b, h_kv, key0, s_kv, warp.half * columns, config::d,
+    store_sums<columns, config::DKey>(f.dk, b, h_kv, key0, s_kv, warp.share * columns, config::d,
                                       f.scale, warp.rDK);
   }
   if (f.dv.data) {
-    store_sums<columns_v, config::DValue>(f.dv, b, h_kv, key0, s_kv, warp.half * columns_v,
+    store_sums<columns_v, config::DValue>(f.dv, b, h_kv, key0, s_kv, warp.share * columns_v,
                                           config::d_v, f.kept_scale, warp.rDV);
   }
 }

@@ -1,6 +1,8 @@
 // dQ = scale dS K by mma.sync (cuda.backward.sm80).
 //
-// Grid:   a block a tile of 128 rows of one (sequence, query head).
+// Grid:   config::parts blocks a tile of 128 rows of one (sequence, query head); each sums its part
+// of
+//         the columns, where the registers do not hold all.
 // Block:  4 warps of 32 rows. Of 32 keys at a time a warp takes S = Q K^T and dP = dO V^T to dS, in
 //         registers, and adds dS K to its rows of dQ.
 // Walk:   the keys between the limits of the rows.
@@ -10,8 +12,9 @@
 
 namespace {
 
-constexpr int threads = 128, tile_rows = 128, tile_keys = 32;
-constexpr int width = rounded_up(config::d, 16), width_v = rounded_up(config::d_v, 16);
+constexpr int threads = 128, tile_rows = 128, tile_keys = 32, parts = config::parts;
+constexpr int width = rounded_up(config::d, 16 * parts), width_v = rounded_up(config::d_v, 16);
+constexpr int columns = width / parts;
 // Q and dO stay in registers.
 constexpr bool keeps = width + width_v <= 128 && !config::has_dropout && !config::has_score;
 
@@ -98,7 +101,7 @@ struct Rows {
 template <int steps, class TileA, class TileB>
 __device__ void products(Fragments& sums, const Rows<TileA, steps>& rows,
                          const Reader<TileB>& keys) {
-#pragma unroll(keeps ? steps : config::has_score || config::has_dropout ? 2 : 4)
+#pragma unroll(keeps ? steps : config::has_score ? 1 : config::has_dropout ? 2 : 4)
   for (int k = 0; k < steps; ++k) {
     unsigned a[2][4];
     rows.take(k, a);
@@ -123,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(threads, 2)
   Shared& shared = *(Shared*)memory;
   const Backward& f = call.backward;
   const int64 tiles = (f.s_q + tile_rows - 1) / tile_rows;
-  const Place at = place_of(blockIdx.x, f.b * f.h_q, tiles, f.section_heads * f.group);
+  const Place at = place_of(blockIdx.x / parts, f.b * f.h_q, tiles, f.section_heads * f.group);
   // The last rows first: under a causal mask they see more keys.
   const int64 tile = tiles - 1 - at.tile;
   const Head head = head_of(call, at.head / f.h_q, at.head % f.h_q);
@@ -153,7 +156,8 @@ extern "C" __global__ void __launch_bounds__(threads, 2)
   }
   Rows<TileQ, width / 16> rQ(shared.q);
   Rows<TileDO, width_v / 16> rDO(shared.dout);
-  float rDQ[2][width / 8][4] = {};
+  float rDQ[2][columns / 8][4] = {};
+  const int part = blockIdx.x % parts;
 
   if (first < end) load_stage(call, head, shared.stages[0], first);
   commit_copies();
@@ -189,17 +193,15 @@ extern "C" __global__ void __launch_bounds__(threads, 2)
     to_operand(rDP, ds);
     const auto rK = rows_first<TileK>(shared_address(stage.k), lane_id());
 #pragma unroll
-    for (int k = 0; k < 2; ++k) add_product<width>(rDQ, ds[0][k], ds[1][k], rK, 16 * k, 0);
+    for (int k = 0; k < 2; ++k)
+      add_product<columns>(rDQ, ds[0][k], ds[1][k], rK, 16 * k, part * columns / 16);
   }
   wait_copies<0>();
 
   if (leaves_out) {
-    const bool any = __syncthreads_or(!finite<width>(rDQ));
-    if (threadIdx.x == 0) {
-      f.again_rows[at.head * tiles + tile] = any;
-      if (any) *f.again = 1;
-    }
+    const bool any = __syncthreads_or(!finite<columns>(rDQ));
+    if (any && threadIdx.x == 0) f.again_rows[at.head * tiles + tile] = *f.again = 1;
   }
-  store_sums<width, config::DQuery>(f.dq, head.b, head.h, warp_row0, int(f.s_q), 0, config::d,
-                                    f.scale, rDQ);
+  store_sums<columns, config::DQuery>(f.dq, head.b, head.h, warp_row0, int(f.s_q), part * columns,
+                                      config::d, f.scale, rDQ);
 }
