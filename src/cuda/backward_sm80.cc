@@ -62,13 +62,14 @@ struct QueriesShape {
 
 Again again_of(const Problem& p) {
   const KeysShape shape = keys_shape(p, 1);
-  // Heads whose Q and dO (and K and V) the second cache holds, but of so many blocks that what is
-  // left of them at the end, under a mask the short ones, does not keep many multiprocessors idle.
+  // Heads whose Q and dO (and K and V) the second cache holds. Under a mask the blocks of a head
+  // are not alike and the long ones come first: enough heads that the short ones fill up their end.
   const std::int64_t head_bytes = p.group * p.s_q * (p.d + p.d_v) * 2;
   const std::int64_t head_blocks = divide_up(p.s_kv, shape.tile_keys());
-  const std::int64_t heads =
-      std::max(section_bytes / std::max<std::int64_t>(head_bytes, 1),
-               divide_up(section_blocks, std::max<std::int64_t>(head_blocks, 1)));
+  std::int64_t heads = section_bytes / std::max<std::int64_t>(head_bytes, 1);
+  if (p.has_mask) {
+    heads = std::max(heads, divide_up(section_blocks, std::max<std::int64_t>(head_blocks, 1)));
+  }
   return {.tile_keys = shape.tile_keys(),
           .tile_rows = QueriesShape::tile_rows,
           .section_heads = std::max<std::int64_t>(heads, 1)};
