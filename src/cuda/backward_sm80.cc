@@ -159,8 +159,12 @@ std::vector<KernelSource> sources(const Problem& p) {
 }
 
 bool fits_copies(const TensorView& view) {
-  return reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0 && view.strides[3] == 1 &&
-         view.strides[0] % 8 == 0 && view.strides[1] % 8 == 0 && view.strides[2] % 8 == 0;
+  if (reinterpret_cast<std::uintptr_t>(view.data) % 16 != 0) return false;
+  if (view.shape[3] > 1 && view.strides[3] != 1) return false;
+  for (std::size_t dim = 0; dim < 3; ++dim) {
+    if (view.shape[dim] > 1 && view.strides[dim] % 8 != 0) return false;
+  }
+  return true;
 }
 
 std::int64_t keys_tiles(const Problem& p) {
