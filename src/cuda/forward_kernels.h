@@ -2,16 +2,14 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "core/registry.h"
 
 namespace onepass::cuda {
 
+extern const KernelRow forward_sm80, forward_generic;
+
 /// In order of preference.
 std::span<const KernelRow> forward_kernels();
-
-/// The source of cuda.forward.generic for a problem: its element types, head dims, mask and score.
-std::string generic_forward_source(const Problem& problem);
 
 }  // namespace onepass::cuda

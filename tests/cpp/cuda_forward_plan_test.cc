@@ -7,6 +7,7 @@
 #include "cuda/compile_log.h"
 #include "cuda/compiler.h"
 #include "cuda/forward_kernels.h"
+#include "cuda/kernel.h"
 #include "cuda_here.h"
 
 namespace onepass {
@@ -15,9 +16,10 @@ namespace {
 constexpr Device gpu{Device::Kind::cuda, 0};
 
 Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = {},
-                        Device device = gpu) {
+                        Device device = gpu, bool float_output = false) {
   const TensorView q(nullptr, dtype, {2, 9, 4, d}, device), k(nullptr, dtype, {2, 9, 2, d}, device);
-  return validate(q, k, k, q, options);
+  const TensorView o(nullptr, float_output ? DType::float32 : dtype, {2, 9, 4, d}, device);
+  return validate(q, k, k, o, options);
 }
 
 Capabilities h200() {
@@ -27,16 +29,57 @@ Capabilities h200() {
   return capabilities;
 }
 
-TEST(CudaForwardPlan, APlainCallGetsTheGenericKernel) {
-  const Result<Problem> p = problem(DType::bfloat16, 64);
-  ASSERT_TRUE(p.ok()) << p.status().message;
-  const Result<Plan> plan = make_plan(p.value(), h200());
-  ASSERT_TRUE(plan.ok()) << plan.status().message;
-  EXPECT_EQ(plan.value().kernel, "cuda.forward.generic");
-  EXPECT_EQ(plan.value().workspace_bytes, 0);
-  for (const Refusal& refusal : plan.value().refused) {
-    EXPECT_NE(refusal.reason.find("tensors on a GPU"), std::string::npos) << refusal.kernel;
+TEST(CudaForwardPlan, SixteenBitCallsGetTheTensorCores) {
+  for (const auto& [dtype, d, kernel] : {std::tuple{DType::bfloat16, 64, "cuda.forward.sm80"},
+                                         {DType::float16, 256, "cuda.forward.sm80"},
+                                         {DType::float32, 64, "cuda.forward.generic"},
+                                         {DType::bfloat16, 264, "cuda.forward.generic"},
+                                         {DType::bfloat16, 0, "cuda.forward.generic"}}) {
+    const Result<Problem> p = problem(dtype, d);
+    ASSERT_TRUE(p.ok()) << p.status().message;
+    const Result<Plan> plan = make_plan(p.value(), h200());
+    ASSERT_TRUE(plan.ok()) << plan.status().message;
+    EXPECT_EQ(plan.value().kernel, kernel);
+    EXPECT_EQ(plan.value().workspace_bytes, 0);
+    for (const Refusal& refusal : plan.value().refused) {
+      if (refusal.kernel.rfind("cuda.", 0) == 0) continue;
+      EXPECT_NE(refusal.reason.find("tensors on a GPU"), std::string::npos) << refusal.kernel;
+    }
   }
+}
+
+TEST(CudaForwardPlan, TheTensorCoreKernelSaysWhatItDoesNotTake) {
+  const auto reason = [](TensorView q, TensorView k, const Attention& options = {},
+                         std::int64_t shared_bytes = 232448) {
+    const Result<Problem> p = validate(q, k, k, q, options);
+    if (!p.ok()) return p.status().message;
+    Capabilities capabilities = h200();
+    capabilities.shared_bytes = shared_bytes;
+    return cuda::forward_sm80.refuse(p.value(), capabilities);
+  };
+  const auto has = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const auto tensor = [](DType dtype, std::int64_t d,
+                         const std::vector<std::int64_t>& strides = {}) {
+    const std::vector<std::int64_t> shape{2, 9, 4, d};
+    return TensorView(nullptr, dtype, shape, strides, gpu);
+  };
+  const TensorView x = tensor(DType::bfloat16, 64);
+  EXPECT_EQ(reason(x, x), "");
+  has(reason(tensor(DType::float32, 8), tensor(DType::float32, 8)), "dtype: float32");
+  has(reason(tensor(DType::float16, 257), tensor(DType::float16, 257)), "d, d_v: 257, 257");
+  has(reason(tensor(DType::float16, 20), tensor(DType::float16, 20)), "its stride 20");
+  has(reason(x, tensor(DType::bfloat16, 64, {9 * 4 * 65, 4 * 65, 65, 1})), "k: its stride");
+  has(reason(tensor(DType::bfloat16, 64, {2304, 1, 9, 36}), x), "q: its last dim");
+  TensorView odd = x;
+  odd.data = reinterpret_cast<void*>(2);
+  has(reason(x, odd), "k: its address");
+  Attention flat;
+  flat.scale = 0.0;
+  has(reason(x, x, flat), "scale: 0");
+  has(reason(tensor(DType::bfloat16, 256), tensor(DType::bfloat16, 256), {}, 65536), "device: ");
+  EXPECT_EQ(reason(tensor(DType::bfloat16, 256), tensor(DType::bfloat16, 256), {}, 101376), "");
 }
 
 TEST(CudaForwardPlan, ReasonsAreNamed) {
@@ -86,6 +129,7 @@ TEST(CudaForwardPlan, TensorsOfOneCallLieOnOneDevice) {
             "k: lies on cuda:0; the CPU is needed here; copy it there");
 }
 
+// What it and its texts take besides the sums is the most that each tile leaves registers for.
 TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
   ONEPASS_NEED_NVRTC;
   Attention all;
@@ -94,18 +138,36 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
   all.dropout.p = 0.1;
   all.sink = TensorView(nullptr, DType::float32, {4}, gpu);
   all.lse = TensorView(nullptr, DType::float32, {2, 4, 9}, gpu);
-  // The largest head dim is the hardest for the registers.
-  for (const auto& [dtype, d, options, architecture] :
-       {std::tuple{DType::float32, 64, all, "sm_90a"},
-        {DType::bfloat16, 576, all, "sm_80"},
-        {DType::float16, 0, Attention{}, "sm_90a"}}) {
-    const Result<Problem> p = problem(dtype, d, options);
+  Attention causal, masked, plain;
+  causal.mask = "causal", causal.lse = all.lse;
+  masked.mask = "sink_window(4, 100)";
+  for (const auto& [row, dtype, d, options, architecture] :
+       {std::tuple{&cuda::forward_generic, DType::float32, 64, &all, "sm_90a"},
+        // The largest head dim is the hardest for the registers.
+        {&cuda::forward_generic, DType::bfloat16, 576, &all, "sm_80"},
+        {&cuda::forward_generic, DType::float16, 0, &plain, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 64, &plain, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 64, &causal, "sm_80"},
+        {&cuda::forward_sm80, DType::float16, 64, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 64, &masked, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 64, &all, "sm_80"},
+        {&cuda::forward_sm80, DType::bfloat16, 96, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 128, &plain, "sm_80"},
+        {&cuda::forward_sm80, DType::bfloat16, 128, &causal, "sm_80"},
+        {&cuda::forward_sm80, DType::float16, 128, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 128, &all, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 256, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::bfloat16, 256, &all, "sm_80"}}) {
+    const Result<Problem> p = problem(dtype, d, *options, gpu, options == &masked);
     ASSERT_TRUE(p.ok()) << p.status().message;
+    ASSERT_EQ(row->refuse(p.value(), h200()), "");
+    const cuda::KernelSource source = row->sources(p.value()).front();
     const Result<cuda::Compiled> compiled =
-        cuda::compile(cuda::nvrtc().value(), cuda::generic_forward_source(p.value()), architecture);
+        cuda::compile(cuda::nvrtc().value(), source.source(p.value()), architecture);
     ASSERT_TRUE(compiled.ok()) << compiled.status().message;
-    EXPECT_EQ(cuda::read_compile_log(compiled.value().log).spill_bytes, 0)
-        << name(dtype) << " d=" << d << "\n"
+    const cuda::CompileReport report = cuda::read_compile_log(compiled.value().log);
+    EXPECT_EQ(cuda::verdict_on(source, report), "")
+        << row->name << " " << name(dtype) << " d=" << d << "\n"
         << compiled.value().log;
   }
 }

@@ -1,16 +1,10 @@
 // attention() on a GPU beside the CPU in float64 on the same values. Needs a GPU.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <limits>
 
-#include "cpu_case.h"
-#include "cuda/compile_log.h"
-#include "cuda/compiler.h"
-#include "cuda/forward_kernels.h"
+#include "cuda_forward_case.h"
 #include "cuda_here.h"
 #include "device_memory.h"
 
@@ -20,118 +14,11 @@ namespace {
 using cpu_test::Buffer;
 using cpu_test::Call;
 using cpu_test::Case;
-
-/// Array arguments of a call: name, values, shape.
-struct Values {
-  std::string name;
-  std::vector<float> values;
-  std::vector<std::int64_t> shape;
-};
-
-TensorView array_view(const void* data, const Values& values, Device device) {
-  return {data, DType::float32, values.shape, {}, device};
-}
+using cuda_test::expect_right;
+using cuda_test::run_on_gpu;
+using cuda_test::Values;
 
 constexpr Device gpu{Device::Kind::cuda, 0};
-constexpr std::size_t guard_bytes = 64;
-
-DeviceMemory copy_of(const Buffer& buffer) {
-  std::vector<unsigned char> bytes = buffer.bytes();
-  bytes.resize(bytes.size() + guard_bytes);  // never empty
-  return DeviceMemory(bytes);
-}
-
-// Poisoned with NaN, with bytes after it that must stay.
-DeviceMemory output_like(const Buffer& buffer) {
-  return DeviceMemory(std::vector<unsigned char>(buffer.bytes().size() + guard_bytes, 0xff));
-}
-
-void read_back(const DeviceMemory& memory, Buffer& buffer) {
-  const std::vector<unsigned char> bytes = memory.values<unsigned char>();
-  const std::size_t size = buffer.bytes().size();
-  if (size > 0) std::memcpy(buffer.data(), bytes.data(), size);
-  for (std::size_t i = size; i < bytes.size(); ++i) ASSERT_EQ(bytes[i], 0xff) << "written beyond";
-}
-
-TensorView on(const DeviceMemory& memory, TensorView view) {
-  view.data = memory.data(), view.device = gpu;
-  return view;
-}
-
-void run_on_gpu(Call& call, const std::vector<Values>& arrays) {
-  const DeviceMemory q = copy_of(call.q), k = copy_of(call.k), v = copy_of(call.v);
-  const DeviceMemory sink = copy_of(call.sink), o = output_like(call.o),
-                     lse = output_like(call.lse);
-  std::deque<DeviceMemory> kept;
-  Attention options = call.c.options;
-  for (const Values& one : arrays) {
-    kept.emplace_back(one.values);
-    options.args.push_back({one.name, array_view(kept.back().data(), one, gpu)});
-  }
-  options.lse = on(lse, call.lse_view);
-  if (call.c.with_sink) options.sink = on(sink, call.sink_view);
-  attention(on(q, call.q_view), on(k, call.k_view), on(v, call.v_view), on(o, call.o_view),
-            options);
-  read_back(o, call.o), read_back(lse, call.lse);
-}
-
-std::vector<double> values_of(const Buffer& buffer) {
-  std::vector<double> all(buffer.bytes().size() /
-                          static_cast<std::size_t>(size_bytes(buffer.dtype())));
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = buffer.get(static_cast<std::int64_t>(i));
-  return all;
-}
-
-void copy(const Buffer& from, Buffer& to) {
-  const std::vector<double> values = values_of(from);
-  for (std::size_t i = 0; i < values.size(); ++i) to.set(static_cast<std::int64_t>(i), values[i]);
-}
-
-// The same call on the CPU in float64.
-Call wide_of(const Call& call, const std::vector<Values>& arrays) {
-  Case c = call.c;
-  c.dtype = c.out_dtype = DType::float64;
-  for (const Values& one : arrays) {
-    c.options.args.push_back({one.name, array_view(one.values.data(), one, {})});
-  }
-  Call wide(c);
-  copy(call.q, wide.q), copy(call.k, wide.k), copy(call.v, wide.v), copy(call.sink, wide.sink);
-  return wide;
-}
-
-double tolerance(DType out) {
-  if (out == DType::bfloat16) return 2e-2;  // outputs up to 4 rounded to 8 bits
-  return out == DType::float16 ? 2e-3 : 1e-5;
-}
-
-// At least 1: a tolerance is a share of the largest value that should come out.
-double largest_finite(const Buffer& buffer) {
-  double largest = 1.0;
-  for (const double value : values_of(buffer)) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  return largest;
-}
-
-void expect_right(const Case& given, const std::vector<Values>& arrays = {}) {
-  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
-    Case c = given;
-    c.dtype = dtype;
-    c.out_dtype = given.out_dtype == DType::float64 ? DType::float32 : dtype;
-    Call call(c);
-    run_on_gpu(call, arrays);
-    Call wide = wide_of(call, arrays);
-    wide.run();
-    const std::string where = c.options.mask + " " + c.options.score + " " + name(dtype) +
-                              " s=" + std::to_string(c.s_q) + "/" + std::to_string(c.s_kv) +
-                              " d=" + std::to_string(c.d) + "/" + std::to_string(c.d_v);
-    EXPECT_LE(largest_error(call.o, values_of(wide.o)), tolerance(c.out_dtype)) << where;
-    // 16-bit kernels take the score's exp, log and division approximately.
-    const double of_largest = dtype == DType::float32 || c.options.score.empty() ? 1e-5 : 1e-4;
-    EXPECT_LE(largest_error(call.lse, values_of(wide.lse)), of_largest * largest_finite(wide.lse))
-        << where;
-  }
-}
 
 TEST(CudaForward, LengthsAroundTheTiles) {
   ONEPASS_NEED_GPU;

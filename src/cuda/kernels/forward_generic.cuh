@@ -2,9 +2,6 @@
 // k^T))) v, in float32 throughout (FMA units), by the online softmax (Milakov & Gimelshein 2018;
 // Dao et al. 2022).
 //
-// Before this text stand namespace config (element types, head dims, what the call has) and the
-// generated text of the mask and the score.
-//
 // Grid:   blocks stride over the tiles; a tile is 16 queries of one (sequence, query head).
 // Block:  128 threads. 8 neighbours, all in one warp, own a query: of 32 keys each computes 4
 // logits,
@@ -12,46 +9,20 @@
 // Walk:   32 keys at a time, those between the mask's limits; d and d_v in pieces of 64.
 // Shared: sQ, sK, sV, sP, 23 KB.
 // Registers: o takes 8 for each 64 of d_v, 72 for 576.
-#include "shared/philox.h"
+#include "cuda/kernels/forward_call.cuh"
 
 namespace {
-
-using namespace onepass_text;
 
 constexpr int tile_rows = 16, tile_keys = 32, piece = 64;
 constexpr int threads = 128, row_threads = threads / tile_rows;
 constexpr int thread_keys = tile_keys / row_threads, thread_columns = piece / row_threads;
 constexpr int d_v_pieces = (config::d_v + piece - 1) / piece;
 
-struct Strided {
-  void* data;
-  int64 b, s, h, d;  // strides in elements
-};
-
-struct Forward {
-  Strided q, k, v, o, lse, sink;
-  int64 b, h_q, group, s_q, s_kv, q_start, k_start;
-  uint64 seed, offset, threshold;
-  int64 row0, col0;
-  float scale, kept_scale;  // 1 / (1 - p)
-};
-
-struct Call {
-  Forward forward;
-  mask_text::Parameters mask;
-  score_text::Parameters score;
-};
-
 struct Shared {
   float sQ[tile_rows][piece + 1], sK[tile_keys][piece + 1], sV[tile_keys][piece];
   float sP[tile_rows][tile_keys + 1];  // -1 = left out of o: hidden or dropped
   int64 first, last;                   // columns that some row of the tile may see
 };
-
-template <class T>
-__device__ T* place(const Strided& x, int64 b, int64 h) {
-  return (T*)x.data + b * x.b + h * x.h;
-}
 
 // rows x 64 of a (s, d) matrix from (s0, d0) on; zeros beyond its ends.
 template <int rows, int pitch>
@@ -62,14 +33,6 @@ __device__ void load(float (&to)[rows][pitch], const Strided& x, const config::E
     const int d = d0 + i % piece;
     to[i / piece][i % piece] = s < s_end && d < d_end ? element(from[s * x.s + d * x.d]) : 0.0f;
   }
-}
-
-__device__ void store(float* to, float x) { *to = x; }
-__device__ void store(Bfloat16* to, float x) {
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to->bits) : "f"(x));
-}
-__device__ void store(Float16* to, float x) {
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to->bits) : "f"(x));
 }
 
 // Of the 8 threads of a row.
@@ -102,16 +65,6 @@ __device__ void find_limits(Shared& shared, const PerRow& per_row, bool row_exis
   }
 }
 
-__device__ bool kept(const Forward& f, const DropoutStream& stream, int64 row, int64 col) {
-  if constexpr (!config::has_dropout) return true;
-  row += f.row0, col += f.col0;
-  const PhiloxWords words = dropout_words(stream, row, col);
-  // Two selections: an index would put the words into local memory.
-  const unsigned low = (col & 8) != 0 ? words.word[1] : words.word[0];
-  const unsigned high = (col & 8) != 0 ? words.word[3] : words.word[2];
-  return ((row & 8) != 0 ? high : low) >= f.threshold;
-}
-
 __device__ void attend(const Call& call, Shared& shared, int64 b, int64 h, int64 row0) {
   const Forward& f = call.forward;
   const int own_row = threadIdx.x / row_threads, lane = threadIdx.x % row_threads;
@@ -119,7 +72,7 @@ __device__ void attend(const Call& call, Shared& shared, int64 b, int64 h, int64
   const auto* const gQ = place<const config::Element>(f.q, b, h);
   const auto* const gK = place<const config::Element>(f.k, b, h_kv);
   const auto* const gV = place<const config::Element>(f.v, b, h_kv);
-  const Scope scope{b, h, h_kv, f.s_q, f.s_kv, f.q_start, f.k_start, b * f.s_q, b * f.s_kv};
+  const Scope scope = scope_of(f, b, h);
   const mask_text::PerScope mask_scope = mask_text::per_scope(call.mask, scope);
   const mask_text::PerRow mask_row = mask_text::per_row(call.mask, mask_scope, row);
   const score_text::PerScope score_scope = score_text::per_scope(call.score, scope);
@@ -213,7 +166,7 @@ __device__ void attend(const Call& call, Shared& shared, int64 b, int64 h, int64
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(threads, 3)
+extern "C" __global__ void __launch_bounds__(threads, config::d_v > 256 ? 2 : 3)
     forward_generic(const __grid_constant__ Call call) {
   __shared__ Shared shared;
   const Forward& f = call.forward;
