@@ -93,7 +93,7 @@ std::int64_t places_of(const ArrayTerm& term) {
   return term.own_pair ? 1 : 2;
 }
 
-std::vector<Constant> constants_of_term(const ArrayTerm& term) {
+Constants constants_of_term(const ArrayTerm& term) {
   return {{"tile_rows", tile}, {"tile_keys", tile}, {"places", places_of(term)}};
 }
 

@@ -16,13 +16,8 @@ namespace {
 constexpr std::int64_t stat_tile = 128;  // no tile of rows is larger
 constexpr std::int64_t alignment = 256;
 constexpr std::int64_t most_blocks = 1 << 30;
-constexpr std::size_t most_parameter_bytes = 4096;  // of a kernel, on every GPU
 
 // As in kernels/backward_call.cuh.
-struct Strided {
-  void* data = nullptr;
-  std::int64_t b = 0, s = 0, h = 0, d = 0;
-};
 struct Call {
   Strided q, k, v, o, dout;
   Strided lse, dlse, sink;
@@ -39,21 +34,6 @@ struct Call {
 };
 
 std::int64_t round_up(std::int64_t x, std::int64_t to) { return (x + to - 1) / to * to; }
-
-Strided strided(const TensorView& x) {
-  if (!x.given()) return {};
-  return {x.data, x.strides[0], x.strides[1], x.strides[2], x.strides[3]};
-}
-
-Strided strided_rows(const TensorView& x) {
-  if (!x.given()) return {};
-  return {.data = x.data, .b = x.strides[0], .s = x.strides[2], .h = x.strides[1]};
-}
-
-Strided per_head(const TensorView& x) {
-  if (!x.given()) return {};
-  return {.data = x.data, .h = x.strides[0]};
-}
 
 std::int64_t flags_of(std::int64_t heads, std::int64_t s, std::int64_t tile) {
   return tile == 0 ? 0 : round_up(heads * ((s + tile - 1) / tile), alignment);
@@ -103,19 +83,10 @@ Call call_of(const Problem& p, void* workspace, const Again& again) {
           .kept_scale = static_cast<float>(1.0 / (1.0 - dropout.p))};
 }
 
-// The logit itself and its slope, where a call has no score.
-const lang::Program& plain(const char* text) {
-  static const lang::Program score = lang::compile("s", lang::Kind::score, {}, "").value();
-  static const lang::Program slope = lang::compile("1.0", lang::Kind::score, {}, "").value();
-  return *text == 's' ? score : slope;
-}
-
-const lang::Program& score_of(const Problem& p) { return p.has_score ? p.score : plain("s"); }
-const lang::Program& slope_of(const Problem& p) { return p.has_score ? p.slope : plain("1.0"); }
-
-const char* element_name(DType dtype) {
-  if (dtype == DType::bfloat16) return "onepass_text::Bfloat16";
-  return dtype == DType::float16 ? "onepass_text::Float16" : "float";
+// The call's, or 1 where it has no score.
+const lang::Program& slope_of(const Problem& p) {
+  static const lang::Program one = lang::compile("1.0", lang::Kind::score, {}, "").value();
+  return p.has_score ? p.slope : one;
 }
 
 // float where the tensor is not given.
@@ -130,7 +101,7 @@ std::array<std::pair<const char*, DType>, 6> types_of(const Problem& p) {
            {"DValue", element_of(p.dv)}}};
 }
 
-std::vector<Constant> constants_of(const Problem& p) {
+Constants constants_of(const Problem& p) {
   return {{"d", p.d},
           {"d_v", p.d_v},
           {"has_mask", p.has_mask},
@@ -166,32 +137,26 @@ std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace, co
   return bytes;
 }
 
-std::string backward_preamble(const Problem& p, const std::vector<Constant>& constants,
-                              bool int32) {
+std::string backward_preamble(const Problem& p, const Constants& constants, bool int32) {
   const bool fast = p.dtype != DType::float32;
   std::string text = lang::cuda_text_prelude() + "namespace config {\n";
   for (const auto& [type, dtype] : types_of(p)) {
     text += std::string("using ") + type + " = " + element_name(dtype) + ";\n";
   }
-  for (const std::vector<Constant>& some : {constants_of(p), constants}) {
-    for (const Constant& one : some) {
-      text += std::string("constexpr int ") + one.name + " = " + std::to_string(one.value) + ";\n";
-    }
-  }
+  text += constants_text(constants_of(p)) + constants_text(constants);
   return text + "}  // namespace config\n" +
          lang::cuda_text(p.mask, {.name = "mask_text", .int32 = int32}) +
          lang::cuda_text(score_of(p), {.name = "score_text", .int32 = int32, .fast = fast}) +
          lang::cuda_text(slope_of(p), {.name = "slope_text", .int32 = int32, .fast = fast});
 }
 
-std::string backward_configuration(const Problem& p, const std::vector<Constant>& constants,
-                                   bool int32) {
+std::string backward_configuration(const Problem& p, const Constants& constants, bool int32) {
   std::string key;
   key.reserve(512);
   key += int32 ? 'i' : 'l';
   for (const auto& [type, dtype] : types_of(p)) key += static_cast<char>('a' + int(dtype));
-  for (const std::vector<Constant>& some : {constants_of(p), constants}) {
-    for (const Constant& one : some) key += std::to_string(one.value) += ' ';
+  for (const Constants& some : {constants_of(p), constants}) {
+    for (const auto& [name, value] : some) key += std::to_string(value) += ' ';
   }
   for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
     lang::add_cuda_text_key(*program, key);
@@ -200,14 +165,7 @@ std::string backward_configuration(const Problem& p, const std::vector<Constant>
 }
 
 std::string refuse_backward(const Problem& p, const Capabilities& capabilities) {
-  if (p.device.kind != Device::Kind::cuda || capabilities.device.kind != Device::Kind::cuda) {
-    return "device: tensors on the CPU; this kernel runs on a GPU";
-  }
-  if (p.dtype == DType::float64) return "dtype: float64; this kernel takes float32 and 16-bit ones";
-  if (p.varlen()) return "cu_seqlens, seqused_k: this kernel takes one length for all sequences";
-  if (p.q_start.array.given() || p.k_start.array.given()) {
-    return "q_start, k_start: arrays; this kernel takes numbers";
-  }
+  if (std::string reason = refuse_call(p, capabilities); !reason.empty()) return reason;
   if (p.terms.size() > most_backward_terms) {
     return "dargs: the score reads their arrays at " + std::to_string(p.terms.size()) +
            " places; this kernel takes up to " + std::to_string(most_backward_terms);

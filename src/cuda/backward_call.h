@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/problem.h"
+#include "cuda/call_parts.h"
 #include "cuda/kernel.h"
 
 namespace onepass::cuda {
@@ -35,19 +35,13 @@ std::int64_t again_bytes(const Problem& problem, const Again& again);
 std::vector<std::byte> backward_call_bytes(const Problem& problem, void* workspace,
                                            const Again& again = {});
 
-/// A constant of a kernel's own, as "tile_rows".
-struct Constant {
-  const char* name;
-  std::int64_t value;
-};
-
 /// Everything before a kernel's own text: types, head dims and generated texts, whose integers are
 /// 32 bits wide or 64.
-std::string backward_preamble(const Problem& problem, const std::vector<Constant>& constants,
+std::string backward_preamble(const Problem& problem, const Constants& constants,
                               bool int32 = false);
 
 /// What the preamble is made from, in few bytes: KernelSource::configuration.
-std::string backward_configuration(const Problem& problem, const std::vector<Constant>& constants,
+std::string backward_configuration(const Problem& problem, const Constants& constants,
                                    bool int32 = false);
 
 /// A reason why no GPU kernel takes the backward; empty = none.

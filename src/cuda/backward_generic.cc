@@ -25,7 +25,7 @@ Tile keys_tile(const Problem& p) {
 
 Tile queries_tile(const Problem& p) { return {summed_tile(divide_up(p.d, piece)), 32}; }
 
-std::vector<Constant> constants(Tile tile, const Again& again) {
+Constants constants(Tile tile, const Again& again) {
   return {{"tile_rows", tile.rows},
           {"tile_keys", tile.keys},
           {"again_keys", again.tile_keys},

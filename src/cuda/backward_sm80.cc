@@ -10,7 +10,6 @@
 #include "cuda/backward_generic.h"
 #include "cuda/backward_kernels.h"
 #include "cuda/kernel_text.h"
-#include "lang/interval.h"
 
 namespace onepass::cuda {
 namespace {
@@ -77,36 +76,12 @@ Again again_of(const Problem& p) {
 
 bool leaves_out(const Problem& p) { return p.has_mask || p.has_score || p.dropout.p > 0.0; }
 
-/// Integers of 32 bits do for every head: told from one, so only where no arithmetic is done on
-/// what differs by head, and without looking at arrays, which lie on the GPU.
-bool fits_int32(const Problem& p, const lang::Program& program) {
-  const auto by_head = [&](std::int32_t i) {
-    const lang::Node& node = program.nodes[static_cast<std::size_t>(i)];
-    return node.op == lang::Op::name &&
-           (node.name == lang::Name::b || node.name == lang::Name::h ||
-            node.name == lang::Name::h_kv || node.name == lang::Name::token_q ||
-            node.name == lang::Name::token_k);
-  };
-  for (const lang::Node& node : program.nodes) {
-    if (node.op == lang::Op::load) {
-      const TensorView& view = program.arrays[static_cast<std::size_t>(node.slot)].view;
-      if (view.dtype == DType::int64) return false;
-      continue;
-    }
-    for (std::size_t j = 0; j < node.operands; ++j) {
-      if (by_head(node.operand[j])) return false;
-    }
-  }
-  return lang::fits_int32(
-      program, p.scope(std::max<std::int64_t>(p.b - 1, 0), std::max<std::int64_t>(p.h_q - 1, 0)));
-}
-
 bool int32_texts(const Problem& p) {
   return fits_int32(p, p.mask) &&
          (!p.has_score || (fits_int32(p, p.score) && fits_int32(p, p.slope)));
 }
 
-std::vector<Constant> keys_constants(const Problem& p, Parts parts) {
+Constants keys_constants(const Problem& p, Parts parts) {
   const KeysShape shape = keys_shape(p, parts);
   return {{"halves", shape.halves},
           {"groups", shape.groups},
@@ -114,7 +89,7 @@ std::vector<Constant> keys_constants(const Problem& p, Parts parts) {
           {"shared_bytes", shape.shared_bytes(p)}};
 }
 
-std::vector<Constant> queries_constants(const Problem& p, Parts parts) {
+Constants queries_constants(const Problem& p, Parts parts) {
   return {{"parts", parts}, {"shared_bytes", QueriesShape::shared_bytes(p, parts)}};
 }
 

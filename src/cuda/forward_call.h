@@ -4,16 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/problem.h"
-#include "onepass/plan.h"
+#include "cuda/call_parts.h"
 
 namespace onepass::cuda {
-
-/// Constants of a kernel's own, as {"tile_rows", 16}.
-using Constants = std::vector<std::pair<const char*, std::int64_t>>;
 
 /// The bytes of Call in kernels/forward_call.cuh. `section_heads`: how many neighbouring heads are
 /// worked on together, where the kernel has such sections.
