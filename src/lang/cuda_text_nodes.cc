@@ -142,10 +142,14 @@ std::string CudaTextWriter::divide(const Node& at, Level level, const std::strin
   if (divisor_level == level) return call(options_.fast ? "__fdividef" : "__fdiv_rn", a, b);
   const std::string name = "over_n" + number(divisor);
   if (members(divisor_level).find(" " + name + ";") == std::string::npos) {
-    define(divisor_level, "float", name, call("reciprocal", value_of(divisor, divisor_level)));
+    const std::string value = value_of(divisor, divisor_level);
+    define(divisor_level, "float", name,
+           options_.fast ? call("__fdiv_rn", "1.0f", value) : call("reciprocal", value));
   }
-  return "divide_by_shared(" + a + ", " + b + ", " + variable(name, "float", divisor_level, level) +
-         ")";
+  const std::string over = variable(name, "float", divisor_level, level);
+  // No more is lost than by __fdividef, which fails for the smallest and largest divisors too.
+  if (options_.fast) return infix(a, "*", over);
+  return "divide_by_shared(" + a + ", " + b + ", " + over + ")";
 }
 
 // A divisor known to be a power of two leaves no division.
