@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(threads)
   for (int64 at = blockIdx.x; at < f.b * f.h_q * tiles; at += gridDim.x) {
     const int64 head = at / tiles, b = head / f.h_q, h = head % f.h_q;
     const int64 row0 = at % tiles * tile_rows;
-#pragma unroll 4
+#pragma unroll(sizeof(config::Output) == 2 ? 4 : 1)
     for (int r = threadIdx.x / lanes; r < tile_rows; r += rows_at_once) {
       const int64 row = row0 + r;
       double delta = row_sum(row < f.s_q ? dout_times_o(f, b, h, row) : 0.0);
