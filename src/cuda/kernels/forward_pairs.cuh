@@ -66,6 +66,7 @@ __device__ void hide_pairs(const Call& call, const Head& head, Place at, Logits&
 // rP = 0 where dropped. A lane has all four pairs of a Philox counter.
 __device__ void drop_pairs(const Call& call, const Head& head, Place at, Logits& rP) {
   const Forward& f = call.forward;
+  const unsigned last_dropped = (unsigned)(f.threshold - 1);  // 32 bits hold it where p > 0
 #pragma unroll
   for (int row = 0; row < row_blocks; ++row) {
 #pragma unroll
@@ -76,7 +77,7 @@ __device__ void drop_pairs(const Call& call, const Head& head, Place at, Logits&
 #pragma unroll
       for (int word = 0; word < 4; ++word) {
         float& p = rP[row][key + word % 2][word / 2 * 2 + i];
-        p = words.word[word] >= f.threshold ? p : 0.0f;
+        p = words.word[word] > last_dropped ? p : 0.0f;
       }
     }
   }
