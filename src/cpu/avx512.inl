@@ -25,7 +25,8 @@ struct F32 : Portable<F32, float, 64> {
   template <class Fraction>
   static vec scaled_exp2(vec x) {
     const vec n = _mm512_maskz_roundscale_ps(all, x, _MM_FROUND_TO_NEAREST_INT);
-    return _mm512_maskz_scalef_ps(all, Fraction::exp2_fraction(x - n), n);
+    const __mmask16 normal = _mm512_cmp_ps_mask(x, set1(least_exponent), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(normal, Fraction::exp2_fraction(x - n), n);
   }
 };
 
@@ -48,6 +49,7 @@ struct F64 : Portable<F64, double, 64> {
   }
   static vec exp2(vec x) {
     const vec n = _mm512_maskz_roundscale_pd(all, x, _MM_FROUND_TO_NEAREST_INT);
-    return _mm512_maskz_scalef_pd(all, exp2_fraction(x - n), n);
+    const __mmask8 normal = _mm512_cmp_pd_mask(x, set1(least_exponent), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_pd(normal, exp2_fraction(x - n), n);
   }
 };
