@@ -8,7 +8,7 @@
 #include "cli/parts/matmul.h"
 #include "cli/parts/row_softmax.h"
 #include "cli/parts/timing.h"
-#include "cpu/rounding.h"
+#include "core/rounding.h"
 #include "cpu/threads.h"
 #include "lang/evaluate.h"
 #include "lang/interval.h"
@@ -98,7 +98,7 @@ void Manual::scores() {
     pack_panels(k_.data<float>() + (b * p.s_kv * p.h_kv + h) * p.d, 1, p.h_kv * p.d, p.d, p.s_kv,
                 packed_.data<float>() + item * panel);
   });
-  const std::int64_t blocks = cpu::divide_up(p.s_q, block_rows);
+  const std::int64_t blocks = divide_up(p.s_q, block_rows);
   cpu::parallel_for(threads_, p.b * p.h_q * blocks, [&](std::int64_t item, int) {
     const std::int64_t head = item / blocks, row = item % blocks * block_rows;
     const std::int64_t b = head / p.h_q, h = head % p.h_q;
@@ -111,7 +111,7 @@ void Manual::scores() {
 
 void Manual::scale_and_mask() {
   const Problem& p = problem_;
-  const std::int64_t blocks = cpu::divide_up(p.s_q, block_rows);
+  const std::int64_t blocks = divide_up(p.s_q, block_rows);
   cpu::parallel_for(threads_, p.b * p.h_q * blocks, [&](std::int64_t item, int) {
     const std::int64_t head = item / blocks, first = item % blocks * block_rows;
     const std::int64_t last = std::min(first + block_rows, p.s_q);
@@ -142,7 +142,7 @@ void Manual::scale_and_mask() {
 
 void Manual::softmax() {
   const Problem& p = problem_;
-  const std::int64_t blocks = cpu::divide_up(p.s_q, block_rows);
+  const std::int64_t blocks = divide_up(p.s_q, block_rows);
   cpu::parallel_for(threads_, p.b * p.h_q * blocks, [&](std::int64_t item, int) {
     const std::int64_t head = item / blocks, first = item % blocks * block_rows;
     for (std::int64_t row = first; row < std::min(first + block_rows, p.s_q); ++row) {
@@ -166,7 +166,7 @@ void Manual::output(float* o) {
     pack_panels(v_.data<float>() + (b * p.s_kv * p.h_kv + h) * p.d_v, p.h_kv * p.d_v, 1, p.s_kv,
                 p.d_v, packed_.data<float>() + item * panel);
   });
-  const std::int64_t blocks = cpu::divide_up(p.s_q, block_rows);
+  const std::int64_t blocks = divide_up(p.s_q, block_rows);
   cpu::parallel_for(threads_, p.b * p.h_q * blocks, [&](std::int64_t item, int) {
     const std::int64_t head = item / blocks, row = item % blocks * block_rows;
     const std::int64_t b = head / p.h_q, h = head % p.h_q;

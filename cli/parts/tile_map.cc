@@ -5,7 +5,7 @@
 
 #include "cli/parts/array.h"
 #include "cli/parts/svg_text.h"
-#include "cpu/rounding.h"
+#include "core/rounding.h"
 
 namespace onepass::cli {
 namespace {
@@ -66,9 +66,9 @@ TileKind block_kind(const TileMap& map, std::int64_t row0, std::int64_t row1, st
 struct Grid {
   std::int64_t step, rows, columns;  // step = tiles per cell side
   Grid(const TileMap& map, std::int64_t most)
-      : step(std::max<std::int64_t>(1, cpu::divide_up(std::max(map.rows, map.columns), most))),
-        rows(cpu::divide_up(map.rows, step)),
-        columns(cpu::divide_up(map.columns, step)) {}
+      : step(std::max<std::int64_t>(1, divide_up(std::max(map.rows, map.columns), most))),
+        rows(divide_up(map.rows, step)),
+        columns(divide_up(map.columns, step)) {}
   TileKind at(const TileMap& map, std::int64_t row, std::int64_t column) const {
     return block_kind(map, row * step, std::min((row + 1) * step, map.rows), column * step,
                       std::min((column + 1) * step, map.columns));
@@ -108,12 +108,11 @@ TileMap map_tiles(const Problem& problem, Tile tile, std::int64_t batch, std::in
   const Sequence at = problem.sequence(batch);
   map.s_q = at.s_q, map.s_kv = at.s_kv;
   map.tile = {std::max<std::int64_t>(tile.rows, 1), std::max<std::int64_t>(tile.keys, 1)};
-  while (cpu::divide_up(map.s_q, map.tile.rows) >
-         most_tiles / std::max<std::int64_t>(cpu::divide_up(map.s_kv, map.tile.keys), 1)) {
+  while (divide_up(map.s_q, map.tile.rows) >
+         most_tiles / std::max<std::int64_t>(divide_up(map.s_kv, map.tile.keys), 1)) {
     map.tile = {map.tile.rows * 2, map.tile.keys * 2};
   }
-  map.rows = cpu::divide_up(map.s_q, map.tile.rows),
-  map.columns = cpu::divide_up(map.s_kv, map.tile.keys);
+  map.rows = divide_up(map.s_q, map.tile.rows), map.columns = divide_up(map.s_kv, map.tile.keys);
   map.kinds.assign(static_cast<std::size_t>(map.rows * map.columns), TileKind::full);
   if (!problem.has_mask) {
     map.full = map.rows * map.columns;

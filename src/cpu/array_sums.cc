@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/dense.h"
 #include "cpu/backward.h"
 #include "cpu/threads.h"
 
@@ -17,15 +18,6 @@ constexpr std::int64_t small = std::int64_t{64} << 10;
 
 std::int64_t elements_of(const Problem& p, std::size_t darg) {
   return p.dargs[darg].gradient.elements();
-}
-
-bool dense(const TensorView& view) {
-  std::int64_t stride = 1;
-  for (auto dim = static_cast<std::size_t>(view.rank); dim-- > 0;) {
-    if (view.shape[dim] != 1 && view.strides[dim] != stride) return false;
-    stride *= view.shape[dim];
-  }
-  return true;
 }
 
 bool copied(const Problem& p, std::size_t darg) {

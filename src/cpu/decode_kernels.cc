@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <string>
 
+#include "core/rounding.h"
 #include "cpu/cache.h"
 #include "cpu/decode.h"
 #include "cpu/kernels.h"
-#include "cpu/rounding.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
 #include "cpu/targets.h"
@@ -41,7 +41,7 @@ DecodeScratch scratch_of(const Problem& p, const DecodeSizes& sizes, const Form&
 std::int64_t heads_of_item(const Problem& p, const DecodeSizes& sizes, int threads) {
   const bool side_by_side = p.k.strides[2] < p.k.strides[1];
   std::int64_t heads = side_by_side ? std::min(p.h_kv, decode_item_rows / sizes.rows) : 1;
-  while (heads > 1 && p.b * sizes.chunks * ((p.h_kv + heads - 1) / heads) < 2 * threads) {
+  while (heads > 1 && p.b * sizes.chunks * divide_up(p.h_kv, heads) < 2 * threads) {
     heads = (heads + 1) / 2;
   }
   return heads;
@@ -49,11 +49,11 @@ std::int64_t heads_of_item(const Problem& p, const DecodeSizes& sizes, int threa
 
 DecodeSizes decode_sizes(const Problem& p, const Form& form, int threads) {
   DecodeSizes sizes;
-  sizes.chunks = (p.s_kv + chunk_keys - 1) / chunk_keys;
+  sizes.chunks = divide_up(p.s_kv, chunk_keys);
   const std::int64_t rows = std::max<std::int64_t>(p.s_q * p.group, 1);
   sizes.rows = round_up(rows, decode_block_rows(rows, form.lanes));
   sizes.heads = std::max<std::int64_t>(heads_of_item(p, sizes, threads), 1);
-  sizes.head_blocks = (p.h_kv + sizes.heads - 1) / sizes.heads;
+  sizes.head_blocks = divide_up(p.h_kv, sizes.heads);
   sizes.d_stride = round_up(p.d, form.lanes);
   sizes.o_stride = round_up(p.d_v, form.lanes);
   sizes.scratch = scratch_of(p, sizes, form);
@@ -94,7 +94,7 @@ void layout(const Problem& p, Plan& plan) {
                        static_cast<double>(size_bytes(p.dtype));
   plan.threads = static_cast<int>(std::clamp(bytes / bytes_per_thread, 1.0, 1.0 * plan.threads));
   plan.tile = {.rows = p.s_q * p.group, .keys = chunk_keys};
-  plan.splits = (p.s_kv + chunk_keys - 1) / chunk_keys;
+  plan.splits = divide_up(p.s_kv, chunk_keys);
   plan.workspace_bytes =
       rotated_q_bytes(p) +
       decode_sizes(p, cpu::decode_kernels(isa, p.dtype)->form, plan.threads).workspace_bytes;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-#include "cpu/rounding.h"
+#include "core/rounding.h"
 #include "cpu/scopes.h"
 
 namespace onepass::cpu {

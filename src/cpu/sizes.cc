@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "cpu/rounding.h"
+#include "core/rounding.h"
 #include "cpu/scopes.h"
 #include "cpu/sequences.h"
 #include "cpu/tiles.h"

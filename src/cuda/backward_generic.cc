@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/rounding.h"
 #include "cuda/backward_arrays.h"
 #include "cuda/backward_kernels.h"
 #include "cuda/kernel_text.h"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::int64_t piece = 64;  // as in kernels/backward_tile.cuh
 constexpr std::int64_t rows_per_delta_block = 128;
-
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
 // The largest tile whose sums leave registers for the rest: 4 * size / 16 for each 64 columns.
 std::int64_t summed_tile(std::int64_t pieces) { return pieces <= 4 ? 64 : pieces <= 8 ? 32 : 16; }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/rounding.h"
 #include "cuda/backward_arrays.h"
 #include "cuda/backward_call.h"
 #include "cuda/backward_generic.h"
@@ -21,9 +22,6 @@ constexpr std::int64_t section_bytes = std::int64_t{24} << 20;  // of the second
 constexpr std::int64_t section_blocks = 1024;
 // Blocks that look for tiles to take again; mostly there are none.
 constexpr std::int64_t again_blocks = 512;
-
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
-std::int64_t round_up(std::int64_t x, std::int64_t to) { return divide_up(x, to) * to; }
 
 /// Blocks that share a tile's columns: where an expression takes registers that the sums of all
 /// columns do not leave, S and dP are computed twice.

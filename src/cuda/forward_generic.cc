@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/rounding.h"
 #include "cuda/forward_call.h"
 #include "cuda/forward_kernels.h"
 #include "cuda/kernel.h"
@@ -30,7 +31,7 @@ std::vector<KernelSource> sources(const Problem& p) {
 }
 
 Status launch(const Problem& p, const Plan& plan, const Exec& exec) {
-  const std::int64_t tiles = p.b * p.h_q * ((p.s_q + tile_rows - 1) / tile_rows);
+  const std::int64_t tiles = p.b * p.h_q * divide_up(p.s_q, tile_rows);
   if (tiles == 0) return {};
   const Grid grid{.blocks = static_cast<std::uint32_t>(std::min(tiles, most_blocks)),
                   .threads = threads};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/rounding.h"
 #include "cuda/forward_call.h"
 #include "cuda/forward_kernels.h"
 #include "cuda/kernel.h"
@@ -58,8 +59,7 @@ Shape shape_of(const Problem& p) {
   return {{64, 64}, 4};
 }
 
-std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
-std::int64_t padded(std::int64_t head_dim) { return divide_up(head_dim, 16) * 16; }
+std::int64_t padded(std::int64_t head_dim) { return round_up(head_dim, 16); }
 
 // Tiles of q, k and v.
 std::int64_t shared_bytes(const Problem& p) {

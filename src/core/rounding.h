@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace onepass::cpu {
+namespace onepass {
 
 inline std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 inline std::int64_t round_up(std::int64_t x, std::int64_t multiple) {
   return divide_up(x, multiple) * multiple;
 }
 
-}  // namespace onepass::cpu
+}  // namespace onepass
