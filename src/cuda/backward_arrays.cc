@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/dense.h"
+#include "core/rounding.h"
 #include "cuda/kernel_text.h"
 #include "lang/cuda_text.h"
 
@@ -36,15 +38,6 @@ struct SumsCall {
   std::int64_t shape[4] = {1, 1, 1, 1}, strides[4] = {};
 };
 
-bool dense(const TensorView& view) {
-  std::int64_t stride = 1;
-  for (auto dim = static_cast<std::size_t>(view.rank); dim-- > 0;) {
-    if (view.shape[dim] != 1 && view.strides[dim] != stride) return false;
-    stride *= view.shape[dim];
-  }
-  return true;
-}
-
 /// How one gradient is added up.
 struct Layout {
   Chains chains;
@@ -55,7 +48,7 @@ struct Layout {
 Layout layout_of(const Problem& p, std::int64_t darg) {
   const TensorView& gradient = p.dargs[static_cast<std::size_t>(darg)].gradient;
   const std::int64_t elements = gradient.elements();
-  const std::int64_t heads = p.b * p.h_kv, tiles = (p.s_kv + tile - 1) / tile;
+  const std::int64_t heads = p.b * p.h_kv, tiles = divide_up(p.s_kv, tile);
   // Sums of their own: any chains, as many as there is room for.
   const std::int64_t room =
       std::clamp<std::int64_t>(most_copied / std::max<std::int64_t>(elements, 1), 1, most_chains);
@@ -75,7 +68,7 @@ Layout layout_of(const Problem& p, std::int64_t darg) {
   if (!any) copies.chains.heads = 0;
   const bool more = direct.chains.count() > copies.chains.count();
   if (any && dense(gradient) && more) return direct;
-  copies.bytes = (copies.chains.count() * elements * 8 + alignment - 1) / alignment * alignment;
+  copies.bytes = round_up(copies.chains.count() * elements * 8, alignment);
   return copies;
 }
 
@@ -137,10 +130,8 @@ void append(std::vector<std::byte>& to, const T& value) {
 std::vector<std::byte> term_call(const Problem& p, const ArrayTerm& term, void* workspace,
                                  const Chains& chains) {
   std::vector<std::byte> bytes = backward_call_bytes(p, workspace);
-  for (const lang::Program& program : {term.factor, integer_of(term.place)}) {
-    const std::vector<std::byte> more = lang::cuda_text_parameters(program);
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
+  const lang::Program place = integer_of(term.place);
+  append_parameters({&term.factor, &place}, bytes);
   append(bytes, chains);
   return bytes;
 }

@@ -5,13 +5,12 @@
 #include <cstring>
 #include <utility>
 
+#include "core/rounding.h"
 #include "lang/compile.h"
 #include "lang/cuda_text.h"
 
 namespace onepass::cuda {
 namespace {
-
-#include "shared/philox.h"
 
 constexpr std::int64_t stat_tile = 128;  // no tile of rows is larger
 constexpr std::int64_t alignment = 256;
@@ -19,6 +18,7 @@ constexpr std::int64_t most_blocks = 1 << 30;
 
 // As in kernels/backward_call.cuh.
 struct Call {
+  CallShape shape;
   Strided q, k, v, o, dout;
   Strided lse, dlse, sink;
   Strided dq, dk, dv, dsink;
@@ -27,27 +27,21 @@ struct Call {
   void *again, *again_keys, *again_rows;
   std::int64_t again_ints;
   std::int64_t section_heads;
-  std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
-  std::uint64_t seed, offset, threshold;
-  std::int64_t row0, col0;
-  float scale, kept_scale;
 };
 
-std::int64_t round_up(std::int64_t x, std::int64_t to) { return (x + to - 1) / to * to; }
-
 std::int64_t flags_of(std::int64_t heads, std::int64_t s, std::int64_t tile) {
-  return tile == 0 ? 0 : round_up(heads * ((s + tile - 1) / tile), alignment);
+  return tile == 0 ? 0 : round_up(heads * divide_up(s, tile), alignment);
 }
 
 Call call_of(const Problem& p, void* workspace, const Again& again) {
   const BackwardWorkspace places = backward_workspace(p);
-  const Dropout& dropout = p.dropout;
   auto* const bytes = static_cast<std::byte*>(workspace);
   std::byte* const flags = again.flags;
   std::byte* const of_keys = flags == nullptr ? nullptr : flags + alignment;
   std::byte* const of_rows =
       flags == nullptr ? nullptr : of_keys + flags_of(p.b * p.h_kv, p.s_kv, again.tile_keys);
-  return {.q = strided(p.q),
+  return {.shape = shape_of(p),
+          .q = strided(p.q),
           .k = strided(p.k),
           .v = strided(p.v),
           .o = strided(p.o),
@@ -66,21 +60,7 @@ Call call_of(const Problem& p, void* workspace, const Again& again) {
           .again_keys = of_keys,
           .again_rows = of_rows,
           .again_ints = flags == nullptr ? 0 : again_bytes(p, again) / 4,
-          .section_heads = again.section_heads,
-          .b = p.b,
-          .h_q = p.h_q,
-          .group = p.group,
-          .s_q = p.s_q,
-          .s_kv = p.s_kv,
-          .q_start = p.q_start.number,
-          .k_start = p.k_start.number,
-          .seed = dropout.seed,
-          .offset = dropout.offset,
-          .threshold = dropout_threshold(dropout.p),
-          .row0 = dropout.row0,
-          .col0 = dropout.col0,
-          .scale = static_cast<float>(p.scale),
-          .kept_scale = static_cast<float>(1.0 / (1.0 - dropout.p))};
+          .section_heads = again.section_heads};
 }
 
 // The call's, or 1 where it has no score.
@@ -130,10 +110,7 @@ std::vector<std::byte> backward_call_bytes(const Problem& p, void* workspace, co
   const Call call = call_of(p, workspace, again);
   std::vector<std::byte> bytes(sizeof call);
   std::memcpy(bytes.data(), &call, sizeof call);
-  for (const lang::Program* program : {&p.mask, &score_of(p), &slope_of(p)}) {
-    const std::vector<std::byte> more = lang::cuda_text_parameters(*program);
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
+  append_parameters({&p.mask, &score_of(p), &slope_of(p)}, bytes);
   return bytes;
 }
 

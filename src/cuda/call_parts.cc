@@ -1,10 +1,13 @@
 #include "cuda/call_parts.h"
 
 #include "lang/compile.h"
+#include "lang/cuda_text.h"
 #include "lang/interval.h"
 
 namespace onepass::cuda {
 namespace {
+
+#include "shared/philox.h"
 
 constexpr std::int64_t most_scopes = 4096;  // that are looked at one by one
 
@@ -61,6 +64,24 @@ Strided per_head(const TensorView& x) {
   return {.data = x.data, .h = x.strides[0]};
 }
 
+CallShape shape_of(const Problem& p) {
+  const Dropout& dropout = p.dropout;
+  return {.b = p.b,
+          .h_q = p.h_q,
+          .group = p.group,
+          .s_q = p.s_q,
+          .s_kv = p.s_kv,
+          .q_start = p.q_start.number,
+          .k_start = p.k_start.number,
+          .seed = dropout.seed,
+          .offset = dropout.offset,
+          .threshold = dropout_threshold(dropout.p),
+          .row0 = dropout.row0,
+          .col0 = dropout.col0,
+          .scale = static_cast<float>(p.scale),
+          .kept_scale = static_cast<float>(1.0 / (1.0 - dropout.p))};
+}
+
 const char* element_name(DType dtype) {
   if (dtype == DType::bfloat16) return "onepass_text::Bfloat16";
   return dtype == DType::float16 ? "onepass_text::Float16" : "float";
@@ -69,6 +90,14 @@ const char* element_name(DType dtype) {
 const lang::Program& score_of(const Problem& p) {
   static const lang::Program logit = lang::compile("s", lang::Kind::score, {}, "").value();
   return p.has_score ? p.score : logit;
+}
+
+void append_parameters(std::initializer_list<const lang::Program*> programs,
+                       std::vector<std::byte>& call) {
+  for (const lang::Program* program : programs) {
+    const std::vector<std::byte> more = lang::cuda_text_parameters(*program);
+    call.insert(call.end(), more.begin(), more.end());
+  }
 }
 
 std::string constants_text(const Constants& constants) {

@@ -1,7 +1,9 @@
 // What the calls of forward and backward kernels share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,11 +27,24 @@ Strided strided(const TensorView& x);       // (b, s, h, d)
 Strided strided_rows(const TensorView& x);  // (b, h, s)
 Strided per_head(const TensorView& x);      // (h)
 
+/// As in kernels/call_parts.cuh.
+struct CallShape {
+  std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
+  std::uint64_t seed, offset, threshold;
+  std::int64_t row0, col0;
+  float scale, kept_scale;
+};
+CallShape shape_of(const Problem& problem);
+
 /// The type's name in a kernel's text.
 const char* element_name(DType dtype);
 
 /// The call's, or the logit itself.
 const lang::Program& score_of(const Problem& problem);
+
+/// The parameters of the programs' texts, one after the other as in a kernel's Call.
+void append_parameters(std::initializer_list<const lang::Program*> programs,
+                       std::vector<std::byte>& call);
 
 /// `constexpr int` lines.
 std::string constants_text(const Constants& constants);

@@ -7,40 +7,21 @@
 namespace onepass::cuda {
 namespace {
 
-#include "shared/philox.h"
-
 // As in kernels/forward_call.cuh.
 struct Forward {
+  CallShape shape;
   Strided q, k, v, o, lse, sink;
-  std::int64_t b, h_q, group, s_q, s_kv, q_start, k_start;
-  std::uint64_t seed, offset, threshold;
-  std::int64_t row0, col0;
-  float scale, kept_scale;
   std::int64_t section_heads;
 };
 
 Forward forward_of(const Problem& p, std::int64_t section_heads) {
-  const Dropout& dropout = p.dropout;
-  return {.q = strided(p.q),
+  return {.shape = shape_of(p),
+          .q = strided(p.q),
           .k = strided(p.k),
           .v = strided(p.v),
           .o = strided(p.o),
           .lse = strided_rows(p.lse),
           .sink = per_head(p.sink),
-          .b = p.b,
-          .h_q = p.h_q,
-          .group = p.group,
-          .s_q = p.s_q,
-          .s_kv = p.s_kv,
-          .q_start = p.q_start.number,
-          .k_start = p.k_start.number,
-          .seed = dropout.seed,
-          .offset = dropout.offset,
-          .threshold = dropout_threshold(dropout.p),
-          .row0 = dropout.row0,
-          .col0 = dropout.col0,
-          .scale = static_cast<float>(p.scale),
-          .kept_scale = static_cast<float>(1.0 / (1.0 - dropout.p)),
           .section_heads = section_heads};
 }
 
@@ -56,10 +37,7 @@ std::vector<std::byte> forward_call_bytes(const Problem& p, std::int64_t section
   std::vector<std::byte> bytes(sizeof forward);
   std::memcpy(bytes.data(), &forward, sizeof forward);
   bytes.reserve(call_size(p));
-  for (const lang::Program* program : {&p.mask, &score_of(p)}) {
-    const std::vector<std::byte> more = lang::cuda_text_parameters(*program);
-    bytes.insert(bytes.end(), more.begin(), more.end());
-  }
+  append_parameters({&p.mask, &score_of(p)}, bytes);
   return bytes;
 }
 

@@ -7,7 +7,7 @@
 
 namespace {
 
-struct Backward {
+struct Backward : CallShape {
   Strided q, k, v, o, dout;
   Strided lse, dlse, sink;     // d unused; of sink only h
   Strided dq, dk, dv, dsink;   // data null = not asked for
@@ -20,10 +20,6 @@ struct Backward {
   unsigned char *again_keys, *again_rows;
   int64 again_ints;
   int64 section_heads;  // key/value heads whose data fits the second cache
-  int64 b, h_q, group, s_q, s_kv, q_start, k_start;
-  uint64 seed, offset, threshold;
-  int64 row0, col0;
-  float scale, kept_scale;  // 1 / (1 - p)
 };
 
 struct Call {

@@ -71,6 +71,23 @@ __device__ void multiply(const Shared& shared, int width, float (&sum)[thread_ro
 
 __device__ int width_from(int d0, int d_end) { return d_end - d0 < piece ? d_end - d0 : piece; }
 
+// sum += A (rows, width) B (keys, width)^T of the tile at (row0, col0), `width` in pieces through
+// sA and sB. Whether all of both are finite.
+template <int width, class A, class B>
+__device__ bool add_product(const Backward& f, Shared& shared, const Strided& a, const A* gA,
+                            int64 row0, const Strided& b, const B* gB, int64 col0,
+                            float (&sum)[thread_rows][thread_keys]) {
+  bool finite = true;
+  for (int d0 = 0; d0 < width; d0 += piece) {
+    __syncthreads();
+    finite &= load(shared.sA, a, gA, row0, f.s_q, d0, width);
+    finite &= load(shared.sB, b, gB, col0, f.s_kv, d0, width);
+    __syncthreads();
+    multiply(shared, width_from(d0, width), sum);
+  }
+  return finite;
+}
+
 // Bit i * thread_keys + j: the mask shows the pair.
 __device__ unsigned visible_pairs(const Call& call, const Head& head, int64 row0, int64 col0) {
   const Backward& f = call.backward;
@@ -156,22 +173,10 @@ __device__ bool step(const Call& call, const Head& head, Shared& shared, int64 r
   bool finite = true;
   // logit = scale sQ (rows, d) sK (keys, d)^T
   float rS[thread_rows][thread_keys] = {};
-  for (int d0 = 0; d0 < config::d; d0 += piece) {
-    __syncthreads();
-    finite &= load(shared.sA, f.q, gQ, row0, f.s_q, d0, config::d);
-    finite &= load(shared.sB, f.k, gK, col0, f.s_kv, d0, config::d);
-    __syncthreads();
-    multiply(shared, width_from(d0, config::d), rS);
-  }
+  finite &= add_product<config::d>(f, shared, f.q, gQ, row0, f.k, gK, col0, rS);
   // rDP = sDO (rows, d_v) sV (keys, d_v)^T
   float rDP[thread_rows][thread_keys] = {};
-  for (int d0 = 0; d0 < config::d_v; d0 += piece) {
-    __syncthreads();
-    finite &= load(shared.sA, f.dout, gDO, row0, f.s_q, d0, config::d_v);
-    finite &= load(shared.sB, f.v, gV, col0, f.s_kv, d0, config::d_v);
-    __syncthreads();
-    multiply(shared, width_from(d0, config::d_v), rDP);
-  }
+  finite &= add_product<config::d_v>(f, shared, f.dout, gDO, row0, f.v, gV, col0, rDP);
 #pragma unroll
   for (int i = 0; i < thread_rows; ++i) {
 #pragma unroll

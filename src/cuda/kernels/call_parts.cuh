@@ -12,14 +12,21 @@ struct Strided {
   int64 b, s, h, d;  // strides in elements
 };
 
+// What a call is about besides its tensors; every call's struct begins with it.
+struct CallShape {
+  int64 b, h_q, group, s_q, s_kv, q_start, k_start;
+  uint64 seed, offset, threshold;
+  int64 row0, col0;
+  float scale, kept_scale;  // 1 / (1 - p)
+};
+
 template <class T>
 __device__ T* place(const Strided& x, int64 b, int64 h) {
   return (T*)x.data + b * x.b + h * x.h;
 }
 
-// One (sequence, query head) of a Forward or Backward, as the generated texts see it.
-template <class Call>
-__device__ Scope scope_of(const Call& f, int64 b, int64 h) {
+// One (sequence, query head) as the generated texts see it.
+__device__ Scope scope_of(const CallShape& f, int64 b, int64 h) {
   return {b, h, h / f.group, f.s_q, f.s_kv, f.q_start, f.k_start, b * f.s_q, b * f.s_kv};
 }
 
@@ -32,8 +39,7 @@ __device__ void store(Float16* to, float x) {
 }
 
 // Whether dropout keeps the pair.
-template <class Call>
-__device__ bool kept(const Call& f, const DropoutStream& stream, int64 row, int64 col) {
+__device__ bool kept(const CallShape& f, const DropoutStream& stream, int64 row, int64 col) {
   if constexpr (!config::has_dropout) return true;
   row += f.row0, col += f.col0;
   const PhiloxWords words = dropout_words(stream, row, col);

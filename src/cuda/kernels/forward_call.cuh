@@ -7,12 +7,8 @@
 
 namespace {
 
-struct Forward {
+struct Forward : CallShape {
   Strided q, k, v, o, lse, sink;
-  int64 b, h_q, group, s_q, s_kv, q_start, k_start;
-  uint64 seed, offset, threshold;
-  int64 row0, col0;
-  float scale, kept_scale;  // 1 / (1 - p)
   int64 section_heads;
 };
 
