@@ -13,6 +13,7 @@
 
 #include "api/call.h"
 #include "core/backward.h"
+#include "lang/compile_once.h"
 
 namespace onepass {
 namespace {
@@ -95,24 +96,14 @@ void sign(const Request& request, const Exec& exec, std::string& bytes) {
   }
 }
 
-void point_to(const std::vector<Argument>& arguments, lang::Program& program) {
-  for (lang::Array& array : program.arrays) {
-    for (const Argument& argument : arguments) {
-      if (argument.name == array.name) {
-        array.view.data = std::get<TensorView>(argument.value).data;
-        break;
-      }
-    }
-  }
-}
-
 // This call's addresses, seed and offset.
 void point_to(const Request& request, Problem& p) {
   const Attention& options = request.options;
   p.q.data = request.q.data, p.k.data = request.k.data, p.v.data = request.v.data;
   p.o.data = request.o.data, p.sink.data = options.sink.data, p.lse.data = options.lse.data;
   p.dropout.seed = options.dropout.seed, p.dropout.offset = options.dropout.offset;
-  for (lang::Program* program : {&p.mask, &p.score, &p.slope}) point_to(options.args, *program);
+  for (lang::Program* program : {&p.mask, &p.score, &p.slope})
+    lang::point_to(options.args, *program);
   if (request.backward == nullptr) return;
   const Backward& backward = *request.backward;
   p.lse.data = backward.lse.data, p.dout.data = backward.dout.data;
@@ -122,7 +113,7 @@ void point_to(const Request& request, Problem& p) {
     p.dargs[i].gradient.data = backward.dargs[i].gradient.data;
   }
   for (ArrayTerm& term : p.terms) {
-    point_to(options.args, term.factor), point_to(options.args, term.place);
+    lang::point_to(options.args, term.factor), lang::point_to(options.args, term.place);
   }
 }
 

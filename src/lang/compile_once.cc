@@ -50,15 +50,6 @@ std::string key_of(std::string_view text, Kind kind, std::span<const Argument> a
   return key;
 }
 
-// Addresses and devices of this call's arrays.
-void point_to(std::span<const Argument> arguments, Program& program) {
-  for (Array& array : program.arrays) {
-    for (const Argument& argument : arguments) {
-      if (argument.name == array.name) array.view = std::get<TensorView>(argument.value);
-    }
-  }
-}
-
 struct Kept {
   std::mutex mutex;
   std::unordered_map<std::string, std::shared_ptr<const Program>> programs;
@@ -83,6 +74,14 @@ Kept& kept() {
 }
 
 }  // namespace
+
+void point_to(std::span<const Argument> arguments, Program& program) {
+  for (Array& array : program.arrays) {
+    for (const Argument& argument : arguments) {
+      if (argument.name == array.name) array.view = std::get<TensorView>(argument.value);
+    }
+  }
+}
 
 Result<Program> compile_once(std::string_view text, Kind kind, std::span<const Argument> arguments,
                              std::string_view definitions) {

@@ -14,4 +14,8 @@ namespace onepass::lang {
 Result<Program> compile_once(std::string_view text, Kind kind, std::span<const Argument> arguments,
                              std::string_view definitions = {});
 
+/// Makes a program that was compiled with such arguments read the arrays of these ones, which have
+/// the same dtypes, shapes and strides.
+void point_to(std::span<const Argument> arguments, Program& program);
+
 }  // namespace onepass::lang
