@@ -1,6 +1,7 @@
 #include "cpu_backward_case.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace onepass::cpu_test {
@@ -71,6 +72,30 @@ double relative_error(const std::vector<double>& got, const std::vector<double>&
 }
 
 }  // namespace
+
+std::string text_of(const BackwardCase& c) {
+  const Case& f = c.forward;
+  return std::string(name(f.dtype)) + " b=" + std::to_string(f.b) + " h=" + std::to_string(f.h_q) +
+         "/" + std::to_string(f.h_kv) + " s=" + std::to_string(f.s_q) + "/" +
+         std::to_string(f.s_kv) + " d=" + std::to_string(f.d) + "/" + std::to_string(f.d_v) +
+         " mask=" + f.options.mask + " score=" + f.options.score;
+}
+
+std::vector<BackwardCase> cases_of_size_zero() {
+  std::vector<BackwardCase> cases;
+  for (const auto& [b, s_q, s_kv, d, d_v] : {std::array<std::int64_t, 5>{0, 4, 4, 8, 8},
+                                             {1, 0, 5, 8, 8},
+                                             {1, 5, 0, 8, 8},
+                                             {1, 0, 0, 8, 8},
+                                             {1, 4, 5, 0, 8},
+                                             {1, 4, 5, 8, 0}}) {
+    cases.push_back(
+        {.forward =
+             {.b = b, .h_q = 2, .s_q = s_q, .s_kv = s_kv, .d = d, .d_v = d_v, .with_sink = true},
+         .with_dlse = true});
+  }
+  return cases;
+}
 
 reference::Tensor reference_tensor(const Buffer& buffer, const TensorView& view) {
   reference::Tensor tensor;

@@ -16,6 +16,12 @@ struct BackwardCase {
   DType gradient_dtype = DType::float32;  // of dq, dk, dv
 };
 
+/// What a failure says of it.
+std::string text_of(const BackwardCase& c);
+
+/// Each size 0 in turn.
+std::vector<BackwardCase> cases_of_size_zero();
+
 /// The forward runs first, on the instruction set of the scope. Gradients are filled with NaN.
 struct BackwardRun {
   explicit BackwardRun(const BackwardCase& c, unsigned seed = 1);

@@ -16,8 +16,6 @@
 namespace onepass {
 namespace {
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
 /// Of q (2, 9, 4, d), k and v (2, 9, 2, d); of every array argument too.
 Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = {},
                         Device device = gpu) {
@@ -34,13 +32,6 @@ Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = 
     backward.dargs.push_back({argument.name, gradient});
   }
   return validate_backward(q, k, k, backward, options);
-}
-
-Capabilities h200() {
-  Capabilities capabilities;
-  capabilities.device = gpu;
-  capabilities.sm = 90, capabilities.multiprocessors = 132, capabilities.shared_bytes = 232448;
-  return capabilities;
 }
 
 TEST(CudaBackwardPlan, WorkspaceIsExact) {

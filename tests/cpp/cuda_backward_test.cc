@@ -14,6 +14,8 @@ using cpu_test::BackwardCase;
 using cpu_test::BackwardRun;
 using cpu_test::Buffer;
 using cpu_test::Case;
+using cpu_test::cases_of_size_zero;
+using cpu_test::text_of;
 
 using cuda_test::run_on_gpu;
 
@@ -21,14 +23,6 @@ double worst(const std::vector<double>& got, const std::vector<double>& right) {
   double most = 0.0;
   for (std::size_t i = 0; i < right.size(); ++i) most = std::max(most, std::abs(got[i] - right[i]));
   return most;
-}
-
-std::string text_of(const BackwardCase& c) {
-  const Case& f = c.forward;
-  return std::string(name(f.dtype)) + " b=" + std::to_string(f.b) + " h=" + std::to_string(f.h_q) +
-         "/" + std::to_string(f.h_kv) + " s=" + std::to_string(f.s_q) + "/" +
-         std::to_string(f.s_kv) + " d=" + std::to_string(f.d) + "/" + std::to_string(f.d_v) +
-         " mask=" + f.options.mask + " score=" + f.options.score;
 }
 
 // As a computation that stores its gradients in that dtype leaves them.
@@ -140,17 +134,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaBackwardDims,
 TEST(CudaBackward, EmptySizesGiveZeros) {
   ONEPASS_NEED_GPU;
   const TestContext context;
-  for (const auto& [b, s_q, s_kv, d, d_v] : {std::array<std::int64_t, 5>{0, 4, 4, 8, 8},
-                                             {1, 0, 5, 8, 8},
-                                             {1, 5, 0, 8, 8},
-                                             {1, 0, 0, 8, 8},
-                                             {1, 4, 5, 0, 8},
-                                             {1, 4, 5, 8, 0}}) {
-    expect_right(
-        {.forward =
-             {.b = b, .h_q = 2, .s_q = s_q, .s_kv = s_kv, .d = d, .d_v = d_v, .with_sink = true},
-         .with_dlse = true});
-  }
+  for (const BackwardCase& c : cases_of_size_zero()) expect_right(c);
 }
 
 class CudaBackwardMask : public testing::TestWithParam<const char*> {};

@@ -46,22 +46,9 @@ TEST(CudaCompile, AnUnknownArchitectureAndWrongTextAreNamed) {
   }
 }
 
-// 255 registers of 4 bytes do not hold 400 sums.
 TEST(CudaCompile, SpillsAreRead) {
   ONEPASS_NEED_NVRTC;
-  const Result<Compiled> compiled = compile(nvrtc().value(), R"(
-extern "C" __global__ void spills(float* p, int n) {
-  float sum[400];
-#pragma unroll
-  for (int i = 0; i < 400; ++i) sum[i] = p[i];
-  for (int j = 0; j < n; ++j) {
-#pragma unroll
-    for (int i = 0; i < 400; ++i) sum[i] = sum[i] * sum[i] + p[j];
-  }
-#pragma unroll
-  for (int i = 0; i < 400; ++i) p[i] = sum[i];
-})",
-                                            "sm_80");
+  const Result<Compiled> compiled = compile(nvrtc().value(), spilling_source("spills"), "sm_80");
   ASSERT_TRUE(compiled.ok()) << compiled.status().message;
   const CompileReport report = read_compile_log(compiled.value().log);
   EXPECT_GT(report.spill_bytes, 0) << compiled.value().log;

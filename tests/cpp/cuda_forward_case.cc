@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 
+#include "cuda_here.h"
 #include "device_memory.h"
 
 namespace onepass::cuda_test {
@@ -21,7 +22,6 @@ TensorView array_view(const void* data, const Values& values, Device device) {
   return {data, DType::float32, values.shape, {}, device};
 }
 
-constexpr Device gpu{Device::Kind::cuda, 0};
 constexpr std::size_t guard_bytes = 64;
 
 DeviceMemory copy_of(const Buffer& buffer) {

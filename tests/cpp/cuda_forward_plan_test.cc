@@ -13,20 +13,11 @@
 namespace onepass {
 namespace {
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
 Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = {},
                         Device device = gpu, bool float_output = false) {
   const TensorView q(nullptr, dtype, {2, 9, 4, d}, device), k(nullptr, dtype, {2, 9, 2, d}, device);
   const TensorView o(nullptr, float_output ? DType::float32 : dtype, {2, 9, 4, d}, device);
   return validate(q, k, k, o, options);
-}
-
-Capabilities h200() {
-  Capabilities capabilities;
-  capabilities.device = gpu;
-  capabilities.sm = 90, capabilities.multiprocessors = 132, capabilities.shared_bytes = 232448;
-  return capabilities;
 }
 
 TEST(CudaForwardPlan, SixteenBitCallsGetTheTensorCores) {

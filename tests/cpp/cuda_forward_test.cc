@@ -18,8 +18,6 @@ using cuda_test::expect_right;
 using cuda_test::run_on_gpu;
 using cuda_test::Values;
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
 TEST(CudaForward, LengthsAroundTheTiles) {
   ONEPASS_NEED_GPU;
   const TestContext context;

@@ -19,8 +19,6 @@
 namespace onepass {
 namespace {
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
 // One sequence of few rows in float32: its kernels take next to no time.
 struct SmallCall {
   explicit SmallCall(const Attention& given = {}) : options(given) { options.lse = lse; }

@@ -16,15 +16,6 @@
 namespace onepass {
 namespace {
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
-Capabilities card(int sm) {
-  Capabilities capabilities;
-  capabilities.device = gpu;
-  capabilities.sm = sm, capabilities.multiprocessors = 100, capabilities.shared_bytes = 101376;
-  return capabilities;
-}
-
 std::string key_of(const lang::Program& program) {
   std::string key;
   lang::add_cuda_text_key(program, key);
@@ -87,20 +78,8 @@ TEST(CudaPrepare, NumbersAreNoPartOfAConfiguration) {
 
 TEST(CudaPrepare, SpillsAreAVerdict) {
   ONEPASS_NEED_NVRTC;
-  const cuda::KernelSource spilling{"spills_for_a_test", "", [](const Problem&) {
-                                      return std::string(R"(
-extern "C" __global__ void spills_for_a_test(float* p, int n) {
-  float sum[400];
-#pragma unroll
-  for (int i = 0; i < 400; ++i) sum[i] = p[i];
-  for (int j = 0; j < n; ++j) {
-#pragma unroll
-    for (int i = 0; i < 400; ++i) sum[i] = sum[i] * sum[i] + p[j];
-  }
-#pragma unroll
-  for (int i = 0; i < 400; ++i) p[i] = sum[i];
-})");
-                                    }};
+  const cuda::KernelSource spilling{
+      "spills_for_a_test", "", [](const Problem&) { return spilling_source("spills_for_a_test"); }};
   EXPECT_EQ(cuda::find_kernel(spilling, card(80)).report, nullptr);
   const auto report = cuda::compile_kernel(spilling, {}, card(80));
   ASSERT_TRUE(report.ok()) << report.status().message;

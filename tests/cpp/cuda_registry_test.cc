@@ -11,8 +11,6 @@
 namespace onepass {
 namespace {
 
-constexpr Device gpu{Device::Kind::cuda, 0};
-
 Problem problem(Pass pass, DType dtype, std::int64_t d, const Attention& given = {}) {
   const TensorView q(nullptr, dtype, {2, 100, 8, d}, gpu), k(nullptr, dtype, {2, 300, 2, d}, gpu);
   Attention options = given;
