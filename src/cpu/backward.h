@@ -33,10 +33,13 @@ struct BackwardSizes {
   std::int64_t p_stride = 0;                 // tile_keys and some
   BackwardScratch scratch;
   Chains chains;
-  // Workspace, offsets in bytes. Of each query tile of the wave: reals lse, delta [tile_rows]; for
+  // Workspace, offsets in bytes. Of each query tile of the wave: reals lse, log2_sum, delta
+  // [tile_rows] (log2_sum < 0: lse is the row's normaliser, else lse is m and
+  // P = 2^((S - m) log2(e) - log2_sum)); for
   // each key range dq [tile_rows][d_stride] and a byte, 1 = it has added to dq. Of all query tiles:
   // the share in dsink, double. The chains' copies of array gradients.
-  std::int64_t lse_offset = 0, delta_offset = 0, dq_offset = 0, touched_offset = 0;
+  std::int64_t lse_offset = 0, log2_sum_offset = 0, delta_offset = 0;
+  std::int64_t dq_offset = 0, touched_offset = 0;
   std::int64_t dsink_offset = 0, arrays_offset = 0, scratch_offset = 0, workspace_bytes = 0;
 };
 
@@ -59,7 +62,7 @@ struct BackwardCall {
 /// The kernels of one compute form on one instruction set, in the order they run.
 struct BackwardKernels {
   Form form;
-  /// delta and lse of a query tile of the wave.
+  /// delta and normalisers of a query tile of the wave.
   void (*delta)(const BackwardCall&, std::int64_t item, int thread);
   /// dk and dv of key range `item % ranges` of the wave's key/value head `item / ranges`, and what
   /// it adds to dq.

@@ -5,8 +5,12 @@
 
 #include "cpu/gradient_arrays.inl"
 
+#include "cpu/gradient_sums.inl"
+
 #include "cpu/gradient_step.inl"
 #include "cpu/gradient_tile.inl"
+
+#include "cpu/gradient_normaliser.inl"
 
 #include "cpu/gradient_rows.inl"
 

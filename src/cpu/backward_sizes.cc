@@ -136,7 +136,7 @@ BackwardSizes backward_sizes(const Problem& p, const Form& form, const Plan& pla
 
   const std::int64_t row_bytes = sizes.tile_rows * form.real_bytes;
   const std::int64_t dq_bytes = p.dq.given() ? sizes.ranges * row_bytes * sizes.d_stride : 0;
-  const std::int64_t tiles = wave_row_tiles(p, plan, 2 * row_bytes + dq_bytes + sizes.ranges);
+  const std::int64_t tiles = wave_row_tiles(p, plan, 3 * row_bytes + dq_bytes + sizes.ranges);
   *forward = {};
   forward->tile_rows = sizes.tile_rows;
   forward->wave_groups = INT64_MAX;
@@ -147,6 +147,7 @@ BackwardSizes backward_sizes(const Problem& p, const Form& form, const Plan& pla
 
   Places places;
   sizes.lse_offset = places.take(tiles * row_bytes);
+  sizes.log2_sum_offset = places.take(tiles * row_bytes);
   sizes.delta_offset = places.take(tiles * row_bytes);
   sizes.dq_offset = places.take(tiles * dq_bytes);
   sizes.touched_offset = places.take(tiles * sizes.ranges);

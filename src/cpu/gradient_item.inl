@@ -46,7 +46,7 @@ void add_scored_head(KeyTile<F>& tile, std::int64_t member, const BackwardCall& 
   Evaluator<typename F::real> score(*call.forward.score, scope, int32, scratch + map.score_code);
   Evaluator<typename F::real> slope(*call.slope, scope, int32, scratch + map.slope_code);
   has.score = &score, has.slope = &slope;
-  add_read_head<F>(tile, member, call, has, 0, scratch);
+  add_read_head<F>(tile, member, call, has, tile.wants_sums() ? call.term_count : 0, scratch);
 }
 
 template <class F>

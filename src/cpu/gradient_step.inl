@@ -22,6 +22,8 @@ class GradientStep {
 
   /// The columns that some row sees.
   Run run();
+  /// Adds to the rows' sums and nothing else (gradient_normaliser.inl).
+  void normalise();
 
  private:
   real* p_row(int r) const { return tile_.p_ + (first_ + r) * call_.sizes.p_stride; }
@@ -33,7 +35,9 @@ class GradientStep {
   void products(int kg);
   void apply_score();
   void hide();
+  template <bool split>
   void weigh(int r);
+  void add_to_sums(int r);
   void note_left_out(int r, const std::uint8_t* keep);
   void clear_rest();
   void add_to_dq();
@@ -55,7 +59,10 @@ Run GradientStep<F>::run() {
     for (int kg = from_ / group_keys; kg * group_keys < stop_; ++kg) products(kg);
     if (tile_.score_) apply_score();
     hide();
-    for (int r = 0; r < group_rows; ++r) weigh(r);
+    for (int r = 0; r < group_rows; ++r) {
+      const bool split = (r < count_) && tile_.log2_sum_[first_ + r] >= 0;
+      split ? weigh<true>(r) : weigh<false>(r);
+    }
     if (tile_.readers_) add_to_arrays();
   }
   clear_rest();
@@ -116,7 +123,7 @@ void GradientStep<F>::apply_score() {
       real* s = p_row(r) + from;
       for (int j = 0; j < stop - from; j += lanes) F::store(s + j, F::load(s + j) * factor);
       const std::int64_t row = tile_.row_begin_ + first_ + r;
-      tile_.slope_->value_row(row, from, count, s, slope_row(r) + from);
+      if (tile_.slope_) tile_.slope_->value_row(row, from, count, s, slope_row(r) + from);
       for (ArrayReader<F>* reader = tile_.readers_; reader; reader = reader->next) {
         reader->factor.value_row(row, from, count, s,
                                  reader->factors + r * call_.sizes.tile_keys + from);
@@ -146,14 +153,16 @@ void GradientStep<F>::hide() {
 
 /// S and dP of one row to P (less what dropout dropped) and dS in place. Hidden pairs, whose S is
 /// -inf, are selected away: nothing of theirs is multiplied by 0. S - lse stays at or below 0
-/// where a large lse was rounded down.
+/// where a large lse was rounded down; where the normaliser is split, lse is the largest S itself.
 template <class F>
+template <bool split>
 void GradientStep<F>::weigh(int r) {
   const bool real_row = r < count_;
   const vec lse = F::set1(real_row ? tile_.lse_[first_ + r] : F::infinity);
   const vec delta = F::set1(real_row ? tile_.delta_[first_ + r] : real{0});
   const vec factor = F::set1(tile_.score_ ? real{1} : real(call_.logit_factor));
-  const vec log2_e = F::set1(real(1.4426950408889634074));
+  const vec log2_e = F::set1(real(log2_of_e));
+  const vec log2_sum = F::set1(split ? tile_.log2_sum_[first_ + r] : real{0});
   const vec kept_factor = F::set1(real(call_.kept_factor));
   std::uint8_t keep[max_tile_keys];
   if (call_.forward.dropout) tile_.kept_columns(first_ + r, from_, stop_, keep);
@@ -162,8 +171,9 @@ void GradientStep<F>::weigh(int r) {
   for (int j = from_; j < stop_; j += lanes) {
     const vec logit = F::load(s + j);
     const auto hidden = logit == F::set1(-F::infinity);
-    const vec x = F::fma(logit, factor, -lse);
-    const vec weight = F::exp2((x > vec{} ? vec{} : x) * log2_e);
+    const vec x = split ? logit * factor - lse : F::fma(logit, factor, -lse);
+    const vec below = x > vec{} ? vec{} : x;
+    const vec weight = F::exp2(split ? F::fma(below, log2_e, -log2_sum) : below * log2_e);
     const vec p = hidden ? vec{} : weight;
     vec kept = p, gradient = F::load(dp + j);
     if (call_.forward.dropout) {

@@ -44,6 +44,11 @@ class KeyTile {
 
   /// K and V of a tile of keys; dK = dV = 0.
   void load_keys(std::int64_t key_begin, int keys);
+  /// From here on add_head() takes the sums of these rows and nothing else.
+  void want_sums(std::int64_t row_begin, int rows, RowSums* sums) {
+    row_begin_ = row_begin, rows_ = rows, sums_ = sums;
+  }
+  bool wants_sums() const { return sums_; }
   /// Every query of one head of the group.
   void add_head(std::int64_t member, const lang::Classifier* classifier, Evaluator<float>* mask,
                 Evaluator<real>* score, Evaluator<real>* slope, ArrayReader<F>* readers);
@@ -64,7 +69,13 @@ class KeyTile {
     first_tile_ =
         row_tiles_before(call_.forward, *sequence_, h_) - call_.forward.wave.first_row_tile;
   }
+  static void visit_keys(void* tile, std::int64_t key_begin, std::int64_t key_end, bool full) {
+    static_cast<KeyTile*>(tile)->normalise(key_begin, static_cast<int>(key_end - key_begin), full);
+  }
+  void begin_expressions();
+  void classify();
   void add_rows(std::int64_t row_begin, int rows, bool full);
+  void normalise(std::int64_t key_begin, int keys, bool full);
   void load_queries();
   void start_dq();
   void add_to_keys(const Run* seen, int groups);
@@ -90,8 +101,9 @@ class KeyTile {
       *score_ds_rows_;
   std::uint8_t* left_out_;
   // In the workspace, at the query tile's first row.
-  const real *lse_ = nullptr, *delta_ = nullptr;
-  real* dq_ = nullptr;  // null = not asked for
+  const real *lse_ = nullptr, *log2_sum_ = nullptr, *delta_ = nullptr;
+  real* dq_ = nullptr;       // null = not asked for
+  RowSums* sums_ = nullptr;  // of the rows at hand, where they are wanted
   lang::TileKind kinds_[max_tile_rows / group_rows][max_key_groups];
 };
 
@@ -149,12 +161,32 @@ void KeyTile<F>::add_head(std::int64_t member, const lang::Classifier* classifie
   classifier_ = classifier;
   mask_ = mask, score_ = score, slope_ = slope, readers_ = readers;
   bounded_ = classifier && classifier->bounds(&bounds_);
-  if (mask && !bounded_) mask->begin_keys(key_begin_, keys_);
-  if (score) score->begin_keys(key_begin_, keys_);
-  if (slope) slope->begin_keys(key_begin_, keys_);
-  for (; readers; readers = readers->next) readers->begin_keys(key_begin_, keys_);
+  if (sums_) {
+    slope_ = nullptr;
+    return walk_keys(classifier, {row_begin_, row_begin_ + rows_}, at().s_kv, call_.sizes.tile_keys,
+                     this, visit_keys);
+  }
+  begin_expressions();
   walk_rows(classifier, at().s_q, key_begin_, key_begin_ + keys_, call_.sizes.tile_rows, this,
             visit);
+}
+
+template <class F>
+void KeyTile<F>::begin_expressions() {
+  if (mask_ && !bounded_) mask_->begin_keys(key_begin_, keys_);
+  if (score_) score_->begin_keys(key_begin_, keys_);
+  if (slope_) slope_->begin_keys(key_begin_, keys_);
+  for (ArrayReader<F>* reader = readers_; reader; reader = reader->next) {
+    reader->begin_keys(key_begin_, keys_);
+  }
+}
+
+/// What the mask makes of the rows and keys at hand, where that is neither all nor bounds.
+template <class F>
+void KeyTile<F>::classify() {
+  if (full_ || bounded_) return;
+  classify_groups(*classifier_, {row_begin_, row_begin_ + rows_}, key_begin_, key_begin_ + keys_,
+                  kinds_);
 }
 
 template <class F>
@@ -162,10 +194,7 @@ void KeyTile<F>::add_rows(std::int64_t row_begin, int rows, bool full) {
   row_begin_ = row_begin;
   rows_ = rows;
   full_ = full;
-  if (!full && !bounded_) {
-    classify_groups(*classifier_, {row_begin, row_begin + rows}, key_begin_, key_begin_ + keys_,
-                    kinds_);
-  }
+  classify();
   load_queries();
   start_dq();
   Run seen[max_tile_rows / group_rows];
@@ -186,6 +215,7 @@ void KeyTile<F>::load_queries() {
   isolate_ = !(finite && keys_finite_) && (mask_ || score_ || forward.dropout);
   const std::int64_t row = first_tile_ * sizes.tile_rows + row_begin_;
   lse_ = reinterpret_cast<const real*>(forward.workspace + sizes.lse_offset) + row;
+  log2_sum_ = reinterpret_cast<const real*>(forward.workspace + sizes.log2_sum_offset) + row;
   delta_ = reinterpret_cast<const real*>(forward.workspace + sizes.delta_offset) + row;
 }
 

@@ -198,6 +198,73 @@ TEST(CpuBackwardValues, LargeLogitsStayFinite) {
   }
 }
 
+// Channel 0 alone makes the logits, exactly: size for every other key, -size for the rest.
+BackwardCase one_channel(const char* mask, double dropped, bool with_sink, DType dtype) {
+  BackwardCase c = case_of(mask, "", dropped);
+  c.forward.dtype = c.forward.out_dtype = c.gradient_dtype = dtype;
+  c.forward.with_sink = with_sink;
+  c.forward.options.scale = -0.5;
+  return c;
+}
+
+TEST(CpuBackwardValues, LogitsOfEverySizeHaveRightGradients) {
+  for (double size = 10; size <= 1e31; size *= 10) {
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      for (const auto& [mask, dropped] : {std::pair{"full", 0.0}, {"causal", 0.3}}) {
+        BackwardRun run(one_channel(mask, dropped, size < 1e3, dtype));
+        const auto set = [&](Buffer& buffer, std::int64_t rows, auto value) {
+          for (std::int64_t row = 0; row < rows; ++row) buffer.set(row * 12, value(row));
+        };
+        for (std::int64_t i = 0; i < 2 * 70 * 12; ++i) run.call.q.set(i, 0.0);
+        set(run.call.q, 2 * 70, [&](std::int64_t) { return size; });
+        set(run.call.k, 100, [](std::int64_t row) { return row % 2 == 0 ? 1.0 : -1.0; });
+        expect_right(run, std::string(mask) + " size " + std::to_string(size));
+      }
+    }
+  }
+}
+
+TEST(CpuBackwardValues, ScoresOfEverySizeHaveRightGradients) {
+  for (double size = 10; size <= 1e31; size *= 10) {
+    for (const double sign : {1.0, -1.0}) {
+      std::vector<float> bias(100);
+      for (std::size_t j = 0; j < 100; ++j) {
+        bias[j] = static_cast<float>(sign * size * (j % 2 == 0 ? 1.0 : 1.5));
+      }
+      BackwardCase c = case_of("causal", "m[col] + 0.0 * s");
+      c.forward.options.args = {{"m", TensorView(bias.data(), {100})}};
+      c.forward.with_sink = false;
+      BackwardRun run(c);
+      expect_right(run, "bias " + std::to_string(sign * size));
+    }
+  }
+}
+
+// The lse of two merged halves counts keys that each half lacks: it is not theirs to replace.
+TEST(CpuBackwardValues, MergedHalvesAddUpToTheWhole) {
+  for (const double moved : {0.0, -60.0, 200.0}) {
+    BackwardCase c = case_of("full", "s + m");
+    c.forward.options.args = {{"m", moved}};
+    c.forward.with_sink = false;
+    for (const std::string& isa : isas_for(DType::float32)) {
+      const ForcedIsa forced(isa.c_str());
+      BackwardRun whole(c), half(c);
+      whole.run();
+      half.run();
+      const std::vector<double> all_dk = numbers(whole.dk);
+      for (TensorView* view :
+           {&half.call.k_view, &half.call.v_view, &half.backward.dk, &half.backward.dv}) {
+        view->shape[1] = 50;
+      }
+      attention_backward(half.call.q_view, half.call.k_view, half.call.v_view, half.backward,
+                         half.call.c.options);
+      for (std::size_t i = 0; i < 50 * 12; ++i) {
+        EXPECT_NEAR(half.dk.get(static_cast<std::int64_t>(i)), all_dk[i], 1e-4) << isa << moved;
+      }
+    }
+  }
+}
+
 TEST(CpuBackwardValues, NegativeLogSumExpBelowExpsRange) {
   // Every logit near -200: e^lse is 0 in float32.
   BackwardCase c = case_of("causal", "s - 200.0");
