@@ -1,5 +1,6 @@
 // What happens to single pairs of a tile: score, mask, dropout. Row and key meet here only.
 #pragma once
+#include "cuda/kernels/dropout_pairs.cuh"
 #include "cuda/kernels/forward_products.cuh"
 
 namespace {
@@ -67,13 +68,18 @@ __device__ void hide_pairs(const Call& call, const Head& head, Place at, Logits&
 __device__ void drop_pairs(const Call& call, const Head& head, Place at, Logits& rP) {
   const Forward& f = call.forward;
   const unsigned last_dropped = (unsigned)(f.threshold - 1);  // 32 bits hold it where p > 0
+  DropoutRow rows[row_blocks];
 #pragma unroll
   for (int row = 0; row < row_blocks; ++row) {
+    rows[row] = dropout_row(head.dropout, f.row0 + at.row + 16 * row);
+  }
 #pragma unroll
-    for (int j = 0; j < key_blocks; ++j) {
-      const int key = j / 2 * 2, i = j % 2;
-      const PhiloxWords words =
-          dropout_words(head.dropout, f.row0 + at.row + 16 * row, f.col0 + at.col + 8 * key + i);
+  for (int j = 0; j < key_blocks; ++j) {
+    const int key = j / 2 * 2, i = j % 2;
+    const DropoutCol col = dropout_col(head.dropout, f.col0 + at.col + 8 * key + i);
+#pragma unroll
+    for (int row = 0; row < row_blocks; ++row) {
+      const PhiloxWords words = dropout_words(head.dropout, rows[row], col);
 #pragma unroll
       for (int word = 0; word < 4; ++word) {
         float& p = rP[row][key + word % 2][word / 2 * 2 + i];
