@@ -50,6 +50,27 @@ void check_training(Checker& checker, Call call) {
   }
 }
 
+// One step of decoding: the new token's key and value go into pages of 16, in no order, which give
+// the bits of one long cache. `lengths` counts the new token.
+void check_step(Checker& checker, const Call& call, const std::vector<std::int64_t>& lengths) {
+  const Shape s = call.shape();
+  const Call token = generated({.b = s.b, .h_kv = s.h_kv, .d = s.d, .d_v = s.d_v});
+  CacheCall step;
+  step.call = call;
+  for (const std::int64_t length : lengths) step.lengths.push_back(length - 1);
+  step.k_new = token.k, step.v_new = token.v;
+  for (const DType dtype : {DType::bfloat16, DType::float32}) {
+    step.call.dtype = step.call.out_dtype = dtype;
+    step.page_size = 16;
+    const CacheAnswer paged = checker.check(step);
+    for (const double value : paged.answer.o) {
+      if (!std::isfinite(value)) return checker.fail(step, "o is not finite everywhere");
+    }
+    step.page_size = 0;
+    checker.same(step, checker.run(step).answer, paged.answer);
+  }
+}
+
 std::vector<double> as_doubles(const std::vector<std::int64_t>& values) {
   return {values.begin(), values.end()};
 }
@@ -72,8 +93,10 @@ Outcome w01_llama3(const Settings& settings) {
     std::vector<std::int64_t> lengths;
     for (std::int64_t i = 0; i < b; ++i) {
       lengths.push_back(capacity - i * (capacity - 1) / std::max<std::int64_t>(b - 1, 1));
-      decode.q_start.push_back(lengths.back() - 1);
     }
+    decode.mask = "causal";
+    check_step(checker, decode, lengths);
+    for (const std::int64_t length : lengths) decode.q_start.push_back(length - 1);
     decode.mask = "lengths(n) & causal";
     decode.arguments = {{"n", NamedArray{DType::int32, {b}, as_doubles(lengths)}}};
     check_workload(checker, decode);
