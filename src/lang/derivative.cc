@@ -103,9 +103,15 @@ class Differentiator {
     return {product(factor, change.value), change.guard};
   }
 
+  // What does not move adds nothing, beside a divisor of 0 too.
   Change over(const Change& change, std::int32_t divisor) {
     if (change.zero()) return {};
-    return {builder_.binary(Op::divide, change.value, divisor), change.guard};
+    const std::int32_t value = builder_.binary(Op::divide, change.value, divisor);
+    if (is_value(divisor)) return {value, change.guard};
+    const std::int32_t moves = builder_.binary(Op::not_equal, change.value, zero());
+    const Node& known = builder_.at(moves);
+    if (known.op == Op::constant && known.integer != 0) return {value, change.guard};
+    return {value, both(change.guard, moves)};
   }
 
   Change minus(const Change& change) {

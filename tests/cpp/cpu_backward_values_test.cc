@@ -265,6 +265,17 @@ TEST(CpuBackwardValues, MergedHalvesAddUpToTheWhole) {
   }
 }
 
+// One head's factor is 0: its logits do not move, though the root's slope has its pole there.
+TEST(CpuBackwardValues, AFactorOfZeroUnderARootAddsNothing) {
+  const std::vector<float> x = {0.0F, 0.25F};
+  BackwardCase c = case_of("causal", "sqrt(s * s * x[h]) + 0.5 * s");
+  c.forward.options.args = {{"x", TensorView(x.data(), {2})}};
+  BackwardRun run(c);
+  run.backward.dargs.clear(), run.dargs.clear();  // infinite where x is 0
+  expect_right(run, "root");
+  for (const double value : numbers(run.dq)) ASSERT_TRUE(std::isfinite(value));
+}
+
 TEST(CpuBackwardValues, NegativeLogSumExpBelowExpsRange) {
   // Every logit near -200: e^lse is 0 in float32.
   BackwardCase c = case_of("causal", "s - 200.0");

@@ -6,9 +6,11 @@
 
 #include "compiled_text.h"
 #include "lang/compile.h"
+#include "lang/derivative.h"
 #include "lang/evaluate.h"
 #include "program_oracle.h"
 #include "random_expression.h"
+#include "reference/expression.h"
 
 namespace onepass::lang {
 namespace {
@@ -115,26 +117,19 @@ TEST(CudaText, MasksDecideAsTheEvaluatorDoes) {
   }
 }
 
-TEST(CudaText, Scores) {
-  if (!CompiledTexts::compiler_is_here()) GTEST_SKIP() << "no compiler at " ONEPASS_TEST_CXX;
-  const ArrayArguments arrays;
+// Each score, or slope of one, at every pair and special logit, against one pair at a time.
+void expect_values(const std::vector<Program>& programs) {
   struct Compiled {
     Program program;
     int number;
   };
   std::vector<Compiled> compiled;
   CompiledTexts texts;
-  for (const char* text :
-       {"softcap(s, 30)", "s / ratio", "s / half[col]", "bias(s, dense4)", "alibi(s, slopes)",
-        "s + brain[row, 2 * col]", "k <= q ? s : -inf", "exp(-abs(s) * 0.1) * log(row + 2)",
-        "s // 1.5 + s % 0.7", "min(s, half[col]) - max(s, one)", "sqrt(abs(s)) + floor(s / 3)",
-        "tanh(s) * (q - k)", "s", "q", "-(-inf) + s", "where(flag, table[row, col // 3], s)"}) {
-    Result<Program> result = compile(text, Kind::score, arrays.arguments());
-    ASSERT_TRUE(result.ok()) << text << "\n" << result.status().message;
+  for (const Program& program : programs) {
     for (const bool fast : {false, true}) {
       for (const bool int32 : {false, true}) {
-        const int number = texts.add(result.value(), {.name = "", .int32 = int32, .fast = fast});
-        compiled.push_back({result.value(), number});
+        const int number = texts.add(program, {.name = "", .int32 = int32, .fast = fast});
+        compiled.push_back({program, number});
       }
     }
   }
@@ -156,6 +151,48 @@ TEST(CudaText, Scores) {
           << each.program.text << " logit " << logits[i];
     }
   }
+}
+
+TEST(CudaText, Scores) {
+  if (!CompiledTexts::compiler_is_here()) GTEST_SKIP() << "no compiler at " ONEPASS_TEST_CXX;
+  const ArrayArguments arrays;
+  std::vector<Program> programs;
+  for (const char* text :
+       {"softcap(s, 30)", "s / ratio", "s / half[col]", "bias(s, dense4)", "alibi(s, slopes)",
+        "s + brain[row, 2 * col]", "k <= q ? s : -inf", "exp(-abs(s) * 0.1) * log(row + 2)",
+        "s // 1.5 + s % 0.7", "min(s, half[col]) - max(s, one)", "sqrt(abs(s)) + floor(s / 3)",
+        "tanh(s) * (q - k)", "s", "q", "-(-inf) + s", "where(flag, table[row, col // 3], s)"}) {
+    const Result<Program> result = compile(text, Kind::score, arrays.arguments());
+    ASSERT_TRUE(result.ok()) << text << "\n" << result.status().message;
+    programs.push_back(result.value());
+  }
+  expect_values(programs);
+}
+
+TEST(CudaText, SlopesWhereAFactorOfZeroMeetsAPole) {
+  if (!CompiledTexts::compiler_is_here()) GTEST_SKIP() << "no compiler at " ONEPASS_TEST_CXX;
+  const ArrayArguments arrays;
+  std::vector<Program> programs;
+  for (const char* text : {"sqrt(abs(s) * (col % 3))", "log(s * (row - 2)) + s",
+                           "exp(log(abs(s) * (col % 2)))", "s * (k % 3) / (q - k)"}) {
+    const Result<Program> result = compile(text, Kind::score, arrays.arguments());
+    ASSERT_TRUE(result.ok()) << text << "\n" << result.status().message;
+    programs.push_back(derivative_logit(result.value()));
+    const reference::Expression expected(text, reference::Kind::score, {});
+    const Scope scope = scope_of(1, 2);
+    Oracle<float> oracle(programs.back(), scope);
+    for (reference::Pair pair{.s = 1.5}; pair.row < scope.s_q; ++pair.row) {
+      for (pair.col = 0; pair.col < scope.s_kv; ++pair.col) {
+        pair.q = pair.row + scope.q_start, pair.k = pair.col + scope.k_start;
+        const reference::Tangent tangent = expected.score_tangent(pair);
+        const double want = tangent.empty() ? 0.0 : tangent.begin()->second;
+        const double got = oracle.at(pair.row, pair.col, 1.5).real;
+        ASSERT_TRUE(got == want || std::fabs(got - want) <= 1e-6 * std::fabs(want))
+            << text << " row " << pair.row << " col " << pair.col << ": " << got << " not " << want;
+      }
+    }
+  }
+  expect_values(programs);
 }
 
 }  // namespace

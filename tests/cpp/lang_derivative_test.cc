@@ -102,6 +102,43 @@ TEST(LangDerivative, BranchesNotChosenNeverProduceNaN) {
   EXPECT_EQ(slope_at("sqrt(abs(s))", 0.0), 0.0);
 }
 
+// Against the reference, where a factor 0 meets the pole of a root, a logarithm or a quotient.
+TEST(LangDerivative, WhatDoesNotMoveAddsNothingBesideAPole) {
+  const std::vector<double> x = {0.0, 0.25, -0.0};
+  const std::vector<Argument> arguments = {{"x", TensorView(x.data(), {3})}, {"none", 0.0}};
+  const reference::Array array{{3}, reference::Type::real, {}, x};
+  for (const char* text :
+       {"sqrt(abs(s) * x[h])", "sqrt(x[h] * s) + s", "sqrt(abs(s) * none) + x[h]",
+        "sqrt(s * 0.0) - s", "sqrt(s * s * x[h])", "log(s * x[h])", "s * x[h] / (q - k)",
+        "2.0 * sqrt(abs(s * x[h])) - 0.5 * s", "causal ? sqrt(abs(s) * x[h]) : log(x[h] * s)",
+        "softcap(sqrt(abs(s) * x[h]), 2.0)"}) {
+    const reference::Expression expected(text, reference::Kind::score,
+                                         {{"x", array}, {"none", 0.0}});
+    const Program score = scored(text, arguments);
+    for (const double s : {0.0, 1.5, -2.0}) {
+      for (std::size_t h = 0; h < x.size(); ++h) {
+        reference::Pair pair;
+        pair.s = s, pair.h = static_cast<std::int64_t>(h), pair.q = 3, pair.k = 3;
+        double slope = 0.0, array_slope = 0.0, found = 0.0;
+        for (const auto& [variable, change] : expected.score_tangent(pair)) {
+          (variable.array == nullptr ? slope : array_slope) += change;
+        }
+        const auto same = [](double a, double b) {
+          return std::isnan(a) ? std::isnan(b) : a == b || std::fabs(a - b) < 1e-14 * std::fabs(a);
+        };
+        const double by_logit = value(derivative_logit(score), pair).real;
+        EXPECT_TRUE(same(slope, by_logit))
+            << text << " s " << s << " x " << x[h] << ": " << by_logit << ", not " << slope;
+        for (const ArrayDerivative& one : derivative_arrays(score)) {
+          found += value(one.factor, pair).real;
+        }
+        EXPECT_TRUE(same(array_slope, found))
+            << text << " s " << s << " x " << x[h] << ", d x: " << found << ", not " << array_slope;
+      }
+    }
+  }
+}
+
 // Whether every value that the root is computed from, branches not chosen left out, is finite:
 // through an infinity the function may be smooth and its derivative no number.
 bool finite(const Program& score, const reference::Pair& pair) {
