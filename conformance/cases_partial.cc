@@ -129,16 +129,19 @@ Outcome d27_scale(const Settings& settings) {
   }
   for (const DType dtype : float_dtypes) {
     Call three = generated({.s_q = 1, .s_kv = 3, .d = 1, .d_v = 1});
-    three.q.data = {1}, three.k.data = {0, 1, 2}, three.v.data = {10, 20, 30};
-    three = three.in(dtype);
-    for (const auto& [scale, o, lse] :
-         {std::tuple{-2.0, 11.4906291, 0.142931628}, {2.0, 28.5093709, 4.14293163}}) {
-      three.scale = scale;
-      const Answer answer = checker.check(three);
-      // The written values have nine digits.
-      const double tolerance = std::max(closed_form_tolerance(dtype), 1e-8);
-      checker.close(three, "o", answer.o[0], o, tolerance);
-      checker.close(three, "lse", answer.lse[0], lse, std::max(tolerance, 1e-5));
+    for (const double unit : {1.0, 0x1p-65}) {  // the scale is beyond float32
+      if (unit != 1.0 && dtype == DType::float16) continue;
+      three.q.data = {unit}, three.k.data = {0, unit, 2 * unit}, three.v.data = {10, 20, 30};
+      three = three.in(dtype);
+      for (const auto& [scale, o, lse] :
+           {std::tuple{-2.0, 11.4906291, 0.142931628}, {2.0, 28.5093709, 4.14293163}}) {
+        three.scale = scale / unit / unit;
+        const Answer answer = checker.check(three);
+        // The written values have nine digits.
+        const double tolerance = std::max(closed_form_tolerance(dtype), 1e-8);
+        checker.close(three, "o", answer.o[0], o, tolerance);
+        checker.close(three, "lse", answer.lse[0], lse, std::max(tolerance, 1e-5));
+      }
     }
     Call wide = generated({.s_q = 40, .s_kv = 50, .d = 192, .d_v = 128}).in(dtype);
     const Answer by_default = checker.check(wide);

@@ -44,7 +44,8 @@ struct Attention {
   /// Definitions of the caller's own, `name(a, b) = expression` each, separated by `;` or newlines.
   std::string definitions{};
   std::vector<Argument> args{};
-  /// Default 1 / sqrt(d).
+  /// Default 1 / sqrt(d). Up to 2^252 either way (float64: any finite number); on a GPU what
+  /// float32 holds.
   std::optional<double> scale{};
   /// One natural-unit logit per query head, shape (h_q), float32 (float64 for float64 inputs).
   TensorView sink{};

@@ -74,9 +74,9 @@ typedef struct onepass_options {
   const char* definitions; /* NULL or "" = none */
   const onepass_argument* arguments;
   int64_t argument_count;
-  int32_t has_scale; /* 0 = 1 / sqrt(d) */
-  int32_t top_left;  /* 0 = bottom-right alignment */
-  double scale;
+  int32_t has_scale;            /* 0 = 1 / sqrt(d) */
+  int32_t top_left;             /* 0 = bottom-right alignment */
+  double scale;                 /* as scale of onepass::Attention */
   onepass_tensor sink;          /* (h_q) or not given */
   onepass_tensor lse;           /* output (b, h_q, s_q) or not given */
   int32_t has_q_start;          /* 1: q_start counts */

@@ -39,7 +39,8 @@ mask : str
 score : str, optional
     Expression of type float that gives the new logit from ``s``.
 scale : float, optional
-    Default 1 / sqrt(d).
+    Default 1 / sqrt(d). Up to 2**252 either way (float64: any finite number); on a GPU what float32
+    holds.
 args : dict of str to bool, int, float or array, optional
     Named arguments of the expressions; arrays of 0 to 4 dims.
 sink : array (h_q), optional

@@ -156,9 +156,16 @@ Status check_sink(const Problem& p) {
 
 Result<double> scale_of(const Problem& p, const Attention& options) {
   if (!options.scale) return p.d == 0 ? 1.0 : 1.0 / std::sqrt(static_cast<double>(p.d));
-  if (std::isfinite(*options.scale)) return *options.scale;
-  return Status::invalid("scale: " + std::to_string(*options.scale) +
-                         "; any finite number is allowed; leave it out for 1 / sqrt(d)");
+  const double scale = *options.scale;
+  if (!std::isfinite(scale)) {
+    return Status::invalid("scale: " + std::to_string(scale) +
+                           "; any finite number is allowed; leave it out for 1 / sqrt(d)");
+  }
+  constexpr double most = 0x1p252;  // two float32 factors
+  if (p.dtype == DType::float64 || std::abs(scale) <= most) return scale;
+  return Status::invalid(
+      "scale: more than 2^252; 2^252 is allowed where inputs are not float64; "
+      "multiply q by a part of it");
 }
 
 Result<StartOf> start_of(std::string_view argument, const std::optional<Start>& start,

@@ -53,9 +53,8 @@ struct BackwardCall {
   const lang::Program* slope = nullptr;  // d score / d logit
   const ArrayTerm* terms = nullptr;      // where the score reads arrays whose gradient is asked for
   std::int64_t term_count = 0;
-  double logit_factor = 1.0;  // product of q and k to logit
-  double dq_factor = 1.0, dk_factor = 1.0;
-  double kept_factor = 1.0;  // 1 / (1 - p) of dropout
+  double logit_factor = 1.0;  // product of Q and K to logit; dQ and dK are sums times it
+  double kept_factor = 1.0;   // 1 / (1 - p) of dropout
   BackwardSizes sizes;
 };
 

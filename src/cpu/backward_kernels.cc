@@ -1,6 +1,5 @@
 // The backward's rows of the registry.
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <cstring>
 
@@ -14,15 +13,6 @@
 
 namespace onepass::cpu {
 namespace {
-
-/// The scale waits for the sums; a size that float32 cannot hold goes into Q instead.
-void split_scale(const Problem& p, BackwardCall& call) {
-  const double size = std::abs(p.scale);
-  const bool fits = p.dtype == DType::float64 || (size >= FLT_MIN && size <= FLT_MAX);
-  call.forward.q_factor = fits ? 1.0 : p.scale;
-  call.logit_factor = call.dk_factor = fits ? p.scale : 1.0;
-  call.dq_factor = p.scale;
-}
 
 BackwardCall backward_call(const Problem& p, const Form& form, const Plan& plan, void* workspace) {
   BackwardCall call;
@@ -38,7 +28,8 @@ BackwardCall backward_call(const Problem& p, const Form& form, const Plan& plan,
   call.slope = p.has_score ? &p.slope : nullptr;
   call.terms = p.terms.data();
   call.term_count = static_cast<std::int64_t>(p.terms.size());
-  split_scale(p, call);
+  const auto [of_q, rest] = scale_factors(p);
+  call.forward.q_factor = of_q, call.logit_factor = rest;
   if (p.dropout.p > 0.0) call.kept_factor = 1.0 / (1.0 - p.dropout.p);
   return call;
 }

@@ -170,7 +170,8 @@ void queries_item(const BackwardCall& call, std::int64_t item, int thread) {
   const auto* buffers = reinterpret_cast<const real*>(forward.workspace + sizes.dq_offset) +
                         tile * sizes.ranges * sizes.tile_rows * sizes.d_stride;
   const std::byte* touched = forward.workspace + sizes.touched_offset + tile * sizes.ranges;
-  const auto factor = F::set1(real(call.dq_factor));
+  const auto factor = F::set1(real(call.logit_factor));
+  const auto q_factor = F::set1(real(forward.q_factor));
   for (int r = 0; r < rows; ++r) {
     for (std::int64_t i = 0; i < sizes.d_stride; i += F::lanes)
       F::store(sum + i, typename F::vec{});
@@ -182,7 +183,7 @@ void queries_item(const BackwardCall& call, std::int64_t item, int thread) {
       }
     }
     for (std::int64_t i = 0; i < sizes.d_stride; i += F::lanes) {
-      F::store(sum + i, F::load(sum + i) * factor);
+      F::store(sum + i, F::load(sum + i) * factor * q_factor);
     }
     output_row(sum, forward.d, address(call.dq, part.b, at.q_row + first + r, part.h),
                call.dq.dtype, call.dq.d);

@@ -288,7 +288,7 @@ void KeyTile<F>::kept_columns(int row, int from, int stop, std::uint8_t* keep) c
 template <class F>
 void KeyTile<F>::store_gradients() {
   const BackwardSizes& sizes = call_.sizes;
-  const vec dk_factor = F::set1(real(call_.dk_factor)),
+  const vec dk_factor = F::set1(real(call_.logit_factor)),
             dv_factor = F::set1(real(call_.kept_factor));
   for (int key = 0; key < keys_; ++key) {
     const std::int64_t row = at().k_row + key_begin_ + key;

@@ -33,24 +33,31 @@ Strided strided_rows(const TensorView& view) {
   return rows;
 }
 
+ScaleFactors scale_factors(const Problem& p) {
+  const bool wide = p.dtype == DType::float64;
+  const double smallest = wide ? DBL_MIN : FLT_MIN;
+  const double largest = (wide ? DBL_MAX : FLT_MAX) / 2;  // times log2(e)
+  const double size = std::abs(p.scale);
+  if (size <= smallest * smallest) return {p.scale, 1.0};
+  if (size >= smallest && size <= largest) return {1.0, p.scale};
+  const int half = std::ilogb(size) / 2;
+  return {std::ldexp(1.0, half), std::ldexp(p.scale, -half)};
+}
+
 namespace {
 
 /// Weights are e^(weight_scale * score - max): weight_scale is positive, so that the largest score
-/// has the largest weight; sign, zero and sizes that float32 cannot hold go into Q instead. A score
-/// expression takes the logit in natural units.
+/// has the largest weight, and the sign goes into Q. A score expression takes the logit in natural
+/// units.
 void split_scale(const Problem& p, ForwardCall& call) {
+  const auto [of_q, rest] = scale_factors(p);
+  call.q_factor = of_q;
   if (p.has_score) {
-    call.score_scale = p.scale;
+    call.score_scale = rest;
     return;
   }
-  call.weight_scale = std::abs(p.scale);
-  call.q_factor = p.scale < 0 ? -1.0 : 1.0;
-  const double smallest = p.dtype == DType::float64 ? DBL_MIN : FLT_MIN;
-  const double largest = (p.dtype == DType::float64 ? DBL_MAX : FLT_MAX) / 2;  // times log2(e)
-  if (call.weight_scale < smallest || call.weight_scale > largest) {
-    call.weight_scale = 1.0;
-    call.q_factor = p.scale;
-  }
+  call.weight_scale = std::abs(rest);
+  if (rest < 0) call.q_factor = -of_q;
 }
 
 }  // namespace

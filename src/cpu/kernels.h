@@ -21,6 +21,13 @@ std::string refuse_isa(const Problem& problem, const Capabilities& capabilities,
 Strided strided(const TensorView& view);
 Strided strided_rows(const TensorView& view);
 
+/// The scale in two factors that the type of the sums can hold. `q`, a power of 2, goes into Q: 1,
+/// but where the scale is beyond that type. A scale that no sum could tell from 0 is all in `q`.
+struct ScaleFactors {
+  double q = 1.0, rest = 1.0;
+};
+ScaleFactors scale_factors(const Problem& problem);
+
 /// The tensors and expressions of a problem; `sizes` and the wave are left for the caller.
 ForwardCall forward_call(const Problem& problem, void* workspace);
 

@@ -1,5 +1,8 @@
 #include "cuda/call_parts.h"
 
+#include <cfloat>
+#include <cmath>
+
 #include "lang/compile.h"
 #include "lang/cuda_text.h"
 #include "lang/interval.h"
@@ -125,6 +128,9 @@ std::string refuse_call(const Problem& p, const Capabilities& capabilities) {
     return "device: tensors on the CPU; this kernel runs on a GPU";
   }
   if (p.dtype == DType::float64) return "dtype: float64; this kernel takes float32 and 16-bit ones";
+  if (std::abs(p.scale) > FLT_MAX) {
+    return "scale: beyond float32; this kernel takes what float32 holds";
+  }
   if (p.cache.given) return "cache: this kernel takes k and v as plain tensors";
   if (p.varlen()) return "cu_seqlens, seqused_k: this kernel takes one length for all sequences";
   if (p.q_start.array.given() || p.k_start.array.given()) {

@@ -172,6 +172,25 @@ TEST(CpuBackwardValues, StridesChangeNoBitAndGapsStay) {
   }
 }
 
+// Logits of the usual size, made of a scale that float32 cannot hold.
+TEST(CpuBackwardValues, ScalesBeyondTheTypeHaveRightGradients) {
+  for (const double scale : {1e39, -1e60, 1e-39, 1e-45, -1e-70}) {
+    for (const char* score : {"", "softcap(s, 4.0)"}) {
+      BackwardCase c = case_of("causal", score);
+      c.forward.options.scale = scale;
+      BackwardRun run(c);
+      for (Buffer* buffer : {&run.call.q, &run.call.k}) {
+        const std::vector<double> values = numbers(*buffer);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const double size = 0.5 / std::sqrt(std::abs(scale));
+          buffer->set(static_cast<std::int64_t>(i), values[i] * size);
+        }
+      }
+      expect_right(run, "scale " + std::to_string(std::log10(std::abs(scale))) + score);
+    }
+  }
+}
+
 TEST(CpuBackwardValues, AGradientOfOnesWithStrideZero) {
   BackwardRun run(case_of("causal"));
   run.dout.set(0, 1.0);

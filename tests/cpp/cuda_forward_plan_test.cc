@@ -69,6 +69,8 @@ TEST(CudaForwardPlan, TheTensorCoreKernelSaysWhatItDoesNotTake) {
   Attention flat;
   flat.scale = 0.0;
   has(reason(x, x, flat), "scale: 0");
+  flat.scale = -1e39;
+  has(reason(x, x, flat), "scale: beyond float32");
   has(reason(tensor(DType::bfloat16, 256), tensor(DType::bfloat16, 256), {}, 65536), "device: ");
   EXPECT_EQ(reason(tensor(DType::bfloat16, 256), tensor(DType::bfloat16, 256), {}, 101376), "");
 }

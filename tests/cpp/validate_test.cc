@@ -84,6 +84,8 @@ const std::vector<Bad> bad_calls = {
      }},
     {"ScaleNan", invalid, "scale: nan", [](Call& c) { c.options.scale = nan; }},
     {"ScaleInfinite", invalid, "scale: inf", [](Call& c) { c.options.scale = INFINITY; }},
+    {"ScaleBeyondTwoFloats", invalid, "scale: more than 2^252; ",
+     [](Call& c) { c.options.scale = -0x1.1p252; }},
     {"DropoutNegative", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = -0.1; }},
     {"DropoutOne", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = 1.0; }},
     {"DropoutNan", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = nan; }},
