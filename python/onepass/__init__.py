@@ -1,9 +1,9 @@
 """onepass: exact attention in one pass over the data.
 
 `attention` computes it and `attention_backward` its gradients, for packed sequences with `_varlen`
-in their names; `attention_kvcache` is for inference; `plan` and `explain` say how, `merge` joins
-partial results, `dropout_mask` shows what dropout keeps, and `onepass.reference` is the float64
-meaning of a call, step by step in NumPy.
+in their names; `attention_kvcache` is for inference; `plan`, `plan_backward`, `plan_kvcache` and
+`explain` say how, `merge` joins partial results, `dropout_mask` shows what dropout keeps, and
+`onepass.reference` is the float64 meaning of a call, step by step in NumPy.
 """
 
 from . import reference
@@ -19,6 +19,8 @@ from ._onepass import (
     explain,
     merge,
     plan,
+    plan_backward,
+    plan_kvcache,
 )
 
 __all__ = [
@@ -33,5 +35,7 @@ __all__ = [
     "explain",
     "merge",
     "plan",
+    "plan_backward",
+    "plan_kvcache",
     "reference",
 ]

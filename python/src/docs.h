@@ -167,6 +167,16 @@ ValueError, TypeError, NotImplementedError, RuntimeError
     As `attention`.
 )";
 
+inline constexpr const char* plan_backward_doc =
+    R"(What `attention_backward` with these arguments would do.
+
+No data are read and no gradients made. Parameters and errors are those of `attention_backward`.
+
+Returns
+-------
+Plan
+)";
+
 inline constexpr const char* varlen_backward_doc =
     R"(`attention_backward` over packed sequences.
 
@@ -215,6 +225,16 @@ lse : array (b, h_q, s_q)
     Only when return_lse.
 )";
 
+inline constexpr const char* plan_kvcache_doc =
+    R"(What `attention_kvcache` with these arguments would do.
+
+No data are read and nothing is appended. Parameters and errors are those of `attention_kvcache`.
+
+Returns
+-------
+Plan
+)";
+
 inline constexpr const char* dropout_mask_signature =
     "(shape: Sequence[int], p: float, seed: int = 0, offset: int = 0, row0: int = 0, "
     "col0: int = 0) -> Any";
@@ -257,7 +277,8 @@ ValueError, TypeError
     A shape or dtype is wrong, or o or lse is read-only. Nothing was written.
 )";
 
-inline constexpr const char* plan_class_doc = R"(What a call will do; `plan` makes one.
+inline constexpr const char* plan_class_doc =
+    R"(What a call will do; `plan`, `plan_backward` and `plan_kvcache` make one.
 
 Attributes
 ----------

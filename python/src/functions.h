@@ -11,10 +11,11 @@
 
 namespace onepass::python {
 
-void bind_forward(nb::module_& m);   // attention, attention_varlen, plan, explain
-void bind_backward(nb::module_& m);  // attention_backward, attention_varlen_backward, dropout_mask
-void bind_kvcache(nb::module_& m);   // attention_kvcache
-void bind_merge(nb::module_& m);     // merge
+void bind_forward(nb::module_& m);  // attention, attention_varlen, plan, explain
+// attention_backward, attention_varlen_backward, plan_backward, dropout_mask
+void bind_backward(nb::module_& m);
+void bind_kvcache(nb::module_& m);  // attention_kvcache, plan_kvcache
+void bind_merge(nb::module_& m);    // merge
 
 /// Binds a function of Given.
 template <class Function>

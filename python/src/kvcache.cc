@@ -1,4 +1,4 @@
-// attention_kvcache.
+// attention_kvcache, plan_kvcache.
 #include "docs.h"
 #include "functions.h"
 #include "onepass/onepass.h"
@@ -47,31 +47,55 @@ constexpr Renamed names[] = {{"o", "out"},
                              {"rotary.cos", "rotary_cos"},
                              {"rotary.sin", "rotary_sin"}};
 
+// One call with its arguments: the views for the library and the arrays that hold them.
+struct Call {
+  explicit Call(Given& given)
+      : q(read_array("q", given.required("q"))),
+        options(read_options(given)),
+        cache(read_kv_cache(given, options)),
+        outputs(given, q.view, cache.v) {
+    given.end();
+    options.attention.lse = outputs.lse();
+  }
+
+  Array q;
+  Options options;
+  KvCache cache;
+  Outputs outputs;
+};
+
+Plan plan_kvcache(Given& given) {
+  const Call call(given);
+  return onepass::plan(call.q.view, call.cache, call.outputs.o(), call.options.attention,
+                       call.options.threads);
+}
+
 nb::object attention_kvcache(Given& given) {
-  const Array q = read_array("q", given.required("q"));
-  Options options = read_options(given);
-  const KvCache cache = read_kv_cache(given, options);
-  Outputs outputs(given, q.view, cache.v);
-  given.end();
-  outputs.make(q);
-  options.attention.lse = outputs.lse();
+  Call call(given);
+  call.outputs.make(call.q);
+  call.options.attention.lse = call.outputs.lse();
   Exec exec;
-  exec.threads = options.threads;
-  exec.stream = read_stream(options.stream, q);
+  exec.threads = call.options.threads;
+  exec.stream = read_stream(call.options.stream, call.q);
   {
     nb::gil_scoped_release released;
-    onepass::attention_kvcache(q.view, cache, outputs.o(), options.attention, exec);
+    onepass::attention_kvcache(call.q.view, call.cache, call.outputs.o(), call.options.attention,
+                               exec);
   }
-  return outputs.result(q);
+  return call.outputs.result(call.q);
 }
 
 }  // namespace
 
 void bind_kvcache(nb::module_& m) {
-  bind(m, "attention_kvcache", {"q", "k_cache", "v_cache", "cache_seqlens"},
-       std::string("(q: Any, k_cache: Any, v_cache: Any, cache_seqlens: Any, *, ") +
-           cache_parameters + call_parameters + output_parameters + exec_parameters + " -> Any",
-       kvcache_doc, naming(names, attention_kvcache));
+  const std::vector<const char*> positional = {"q", "k_cache", "v_cache", "cache_seqlens"};
+  const std::string call =
+      std::string("(q: Any, k_cache: Any, v_cache: Any, cache_seqlens: Any, *, ") +
+      cache_parameters + call_parameters + output_parameters + exec_parameters;
+  bind(m, "attention_kvcache", positional, call + " -> Any", kvcache_doc,
+       naming(names, attention_kvcache));
+  bind(m, "plan_kvcache", positional, call + " -> Plan", plan_kvcache_doc,
+       naming(names, plan_kvcache));
 }
 
 }  // namespace onepass::python

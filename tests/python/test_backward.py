@@ -123,6 +123,24 @@ def test_dropout_mask(row0, col0):
     np.testing.assert_array_equal(found, reference.dropout_mask((2, 3, 40, 50), 0.3, 9, **where))
 
 
+def test_a_plan_says_what_the_gradients_would_take():
+    """Of 2^20 tokens that share one element: nothing is read, no gradient is made."""
+    tokens = 1 << 20
+    x = np.broadcast_to(np.float32(0), (1, tokens, 4, 64))
+    lse = np.broadcast_to(np.float32(0), (1, 4, tokens))
+    plans = [onepass.plan_backward(x, x, x, x, x, lse, mask="causal", threads=n) for n in (1, 2)]
+    for threads, plan in enumerate(plans, 1):
+        assert plan.kernel.startswith("cpu.backward.") and plan.threads == threads
+        assert plan.problem_line == f"bwd f32 b=1 h=4 s={tokens} d=64 mask=causal"
+        assert 0 < plan.workspace_bytes < tokens**2
+    with pytest.raises(ValueError, match="^dout: "):
+        onepass.plan_backward(x[:, :3], x, x, x, x, lse)
+    args = {"m": np.ones(4, np.float32)}
+    keywords = {"score": "alibi(s, m)", "args": args, "sink": args["m"], "return_args": True}
+    plan = onepass.plan_backward(x, x, x, x, x, lse, **keywords)
+    assert 'score="alibi(s, m)"' in plan.problem_line and "sink=" in plan.problem_line
+
+
 def test_wrong_calls():
     q, k, v = inputs(1, 5, 6, 4, 2, 8, dtype=np.float32)
     out, lse = onepass.attention(q, k, v, return_lse=True)

@@ -100,6 +100,20 @@ def test_an_append_that_does_not_fit_writes_nothing(rng):
                                   k_new=new, v_new=new)
 
 
+def test_a_plan_appends_nothing(rng):
+    q, new = (rng.normal(size=(B, 1, h, D)).astype(np.float32) for h in (H_Q, H_KV))
+    k_cache, v_cache = np.zeros((2, 12, 16, H_KV, D), np.float32)
+    keywords = {"block_table": np.arange(12, dtype=np.int32).reshape(B, 4), "k_new": new,
+                "v_new": new, "mask": "causal"}
+    plan = onepass.plan_kvcache(q, k_cache, v_cache, LENGTHS, threads=2, **keywords)
+    assert plan.kernel.startswith("cpu.") and 1 <= plan.threads <= 2
+    for word in ("b=3", "h=4/2", "s=1/64", "page=16", "new=1", "mask=causal"):
+        assert word in plan.problem_line
+    assert not k_cache.any() and not v_cache.any()
+    with pytest.raises(ValueError, match="^k_new: "):
+        onepass.plan_kvcache(q, k_cache, v_cache, LENGTHS, **keywords | {"k_new": new[..., :3]})
+
+
 def test_rotary_tables_that_give_each_angle_twice(rng):
     q, new = (rng.normal(size=(B, 1, h, D)).astype(np.float32) for h in (H_Q, H_KV))
     k_cache, v_cache = np.zeros((2, B, CAPACITY, H_KV, D), np.float32)

@@ -12,7 +12,7 @@ import onepass
 import pytest
 
 PACKAGE = pathlib.Path(onepass._onepass.__file__).parent
-FUNCTIONS = ("attention", "plan", "explain", "merge")
+FUNCTIONS = ("attention", "plan", "plan_backward", "plan_kvcache", "explain", "merge")
 
 
 def test_version():
@@ -63,6 +63,9 @@ def test_stub_names_everything():
     } | {"out", "out_dtype", "threads", "stream"}
     for name in ("plan", "explain"):
         assert {a.arg for a in names[name].args.kwonlyargs} == keywords
+    for name in ("backward", "kvcache"):
+        call, plan = (names[f"{prefix}_{name}"].args for prefix in ("attention", "plan"))
+        assert ast.dump(call) == ast.dump(plan)
     assert (PACKAGE / "py.typed").exists()
 
 
