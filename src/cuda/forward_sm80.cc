@@ -1,4 +1,4 @@
-// cuda.forward.sm80: the tensor-core kernel of 16-bit forward calls.
+// cuda.forward.sm80: the tensor-core kernel of forward calls.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -50,9 +50,10 @@ bool only_compares(const lang::Program& mask) {
 
 // Registers bound the tiles: 32 rows a warp hold 4 numbers a key and d_v sums for each 8 lanes;
 // code for single pairs needs some, and so do rows whose pieces do not divide the threads. Beyond
-// 128 columns of o a warp has 16 rows.
+// 128 columns of o a warp has 16 rows. Weights in float32 stand twice in registers, in two halves.
 Shape shape_of(const Problem& p) {
   const std::int64_t most = std::max(p.d, p.d_v);
+  if (p.dtype == DType::float32) return {{most <= 128 ? 128 : 64, most <= 128 ? 32 : 16}, 4};
   const bool pairs = p.has_score || p.dropout.p > 0.0 || (p.has_mask && !only_compares(p.mask));
   if (most <= 64) return {{128, pairs ? 64 : 128}, 4};
   if (most <= 128) return {{128, pairs || std::min(p.d, p.d_v) <= 112 ? 32 : 64}, 4};
@@ -64,7 +65,8 @@ std::int64_t padded(std::int64_t head_dim) { return round_up(head_dim, 16); }
 // Tiles of q, k and v.
 std::int64_t shared_bytes(const Problem& p) {
   const Tile tile = shape_of(p).tile;
-  return 2 * (tile.rows * padded(p.d) + tile.keys * (padded(p.d) + padded(p.d_v)));
+  return size_bytes(p.dtype) *
+         (tile.rows * padded(p.d) + tile.keys * (padded(p.d) + padded(p.d_v)));
 }
 
 // Empty, or why rows of the tensor cannot be copied 16 bytes at a time.
@@ -88,7 +90,6 @@ std::string refuse_rows(const char* name, const TensorView& x) {
 std::string refuse(const Problem& p, const Capabilities& capabilities) {
   std::string reason = refuse_forward(p, capabilities);
   if (!reason.empty()) return reason;
-  if (p.dtype == DType::float32) return "dtype: float32; this kernel takes 16-bit ones";
   if (std::min(p.d, p.d_v) < 1 || std::max(p.d, p.d_v) > largest_head_dim) {
     return "d, d_v: " + std::to_string(p.d) + ", " + std::to_string(p.d_v) +
            "; this kernel takes 1 to 256";

@@ -124,6 +124,24 @@ void expect_right(const Case& given, DType dtype, const std::vector<Values>& arr
       << where;
 }
 
+void expect_right_by(const char* name, const Case& given, DType dtype,
+                     const std::vector<Values>& arrays) {
+  const Call call(given);
+  const auto on_gpu = [&](TensorView view) {
+    view.data = nullptr, view.device = gpu, view.dtype = dtype;
+    return view;
+  };
+  Attention options = given.options;
+  for (const Values& one : arrays) {
+    options.args.push_back({one.name, array_view(nullptr, one, gpu)});
+  }
+  EXPECT_EQ(plan(on_gpu(call.q_view), on_gpu(call.k_view), on_gpu(call.v_view), on_gpu(call.o_view),
+                 options)
+                .kernel,
+            name);
+  expect_right(given, dtype, arrays);
+}
+
 void expect_right(const Case& given, const std::vector<Values>& arrays) {
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     expect_right(given, dtype, arrays);

@@ -25,6 +25,10 @@ cpu_test::Call wide_of(const cpu_test::Call& call, const std::vector<Values>& ar
 /// stands for a float32 output.
 void expect_right(const cpu_test::Case& given, DType dtype, const std::vector<Values>& arrays = {});
 
+/// The kernel `name` takes the call in this dtype, and gives it right.
+void expect_right_by(const char* name, const cpu_test::Case& given, DType dtype,
+                     const std::vector<Values>& arrays = {});
+
 /// In float32, bfloat16 and float16.
 void expect_right(const cpu_test::Case& given, const std::vector<Values>& arrays = {});
 

@@ -20,10 +20,11 @@ Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = 
   return validate(q, k, k, o, options);
 }
 
-TEST(CudaForwardPlan, SixteenBitCallsGetTheTensorCores) {
+TEST(CudaForwardPlan, CallsGetTheTensorCores) {
   for (const auto& [dtype, d, kernel] : {std::tuple{DType::bfloat16, 64, "cuda.forward.sm80"},
                                          {DType::float16, 256, "cuda.forward.sm80"},
-                                         {DType::float32, 64, "cuda.forward.generic"},
+                                         {DType::float32, 64, "cuda.forward.sm80"},
+                                         {DType::float32, 260, "cuda.forward.generic"},
                                          {DType::bfloat16, 264, "cuda.forward.generic"},
                                          {DType::bfloat16, 0, "cuda.forward.generic"}}) {
     const Result<Problem> p = problem(dtype, d);
@@ -58,7 +59,9 @@ TEST(CudaForwardPlan, TheTensorCoreKernelSaysWhatItDoesNotTake) {
   };
   const TensorView x = tensor(DType::bfloat16, 64);
   EXPECT_EQ(reason(x, x), "");
-  has(reason(tensor(DType::float32, 8), tensor(DType::float32, 8)), "dtype: float32");
+  const TensorView wide = tensor(DType::float32, 256);
+  EXPECT_EQ(reason(wide, wide, {}, 101376), "");
+  has(reason(tensor(DType::float32, 7), tensor(DType::float32, 7)), "its stride 28");
   has(reason(tensor(DType::float16, 257), tensor(DType::float16, 257)), "d, d_v: 257, 257");
   has(reason(tensor(DType::float16, 20), tensor(DType::float16, 20)), "its stride 20");
   has(reason(x, tensor(DType::bfloat16, 64, {9 * 4 * 65, 4 * 65, 65, 1})), "k: its stride");
@@ -150,7 +153,14 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
         {&cuda::forward_sm80, DType::float16, 128, &causal, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 128, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 256, &causal, "sm_90a"},
-        {&cuda::forward_sm80, DType::bfloat16, 256, &all, "sm_80"}}) {
+        {&cuda::forward_sm80, DType::bfloat16, 256, &all, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 64, &causal, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 64, &all, "sm_90a"},
+        {&cuda::forward_sm80, DType::float32, 112, &all, "sm_90a"},
+        {&cuda::forward_sm80, DType::float32, 128, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::float32, 128, &all, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 256, &causal, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 256, &all, "sm_90a"}}) {
     const Result<Problem> p = problem(dtype, d, *options, gpu, options == &masked);
     ASSERT_TRUE(p.ok()) << p.status().message;
     ASSERT_EQ(row->refuse(p.value(), h200()), "");

@@ -1,4 +1,5 @@
-// The tensor-core forward kernel beside the CPU in float64 on the same values. Needs a GPU.
+// The tensor-core forward kernel of 16-bit calls beside the CPU in float64 on the same values.
+// Needs a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,29 +14,13 @@ namespace {
 
 using cpu_test::Call;
 using cpu_test::Case;
-using cuda_test::expect_right;
 using cuda_test::run_on_gpu;
 using cuda_test::Values;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// Its kernel takes the call.
 void expect_right_by_it(const Case& c, DType dtype, const std::vector<Values>& arrays = {}) {
-  const Call call(c);
-  const Device gpu{Device::Kind::cuda, 0};
-  const auto on_gpu = [&](TensorView view) {
-    view.data = nullptr, view.device = gpu, view.dtype = dtype;
-    return view;
-  };
-  Attention options = c.options;
-  for (const Values& one : arrays) {
-    options.args.push_back({one.name, TensorView(nullptr, DType::float32, one.shape, {}, gpu)});
-  }
-  EXPECT_EQ(plan(on_gpu(call.q_view), on_gpu(call.k_view), on_gpu(call.v_view), on_gpu(call.o_view),
-                 options)
-                .kernel,
-            "cuda.forward.sm80");
-  expect_right(c, dtype, arrays);
+  cuda_test::expect_right_by("cuda.forward.sm80", c, dtype, arrays);
 }
 
 // By head dim: each has its own tile.

@@ -1,6 +1,8 @@
-// The two products of a tile of the tensor-core forward, in fragments of mma.cuh.
+// The two products of a tile of the tensor-core forward, in fragments of mma.cuh; those of
+// float32 that differ are in forward_float32.cuh.
 #pragma once
 #include "cuda/kernels/forward_call.cuh"
+#include "cuda/kernels/mma_float32.cuh"
 #include "cuda/kernels/shared_tile.cuh"
 
 namespace {
@@ -10,9 +12,10 @@ constexpr int padded_d = (config::d + 15) / 16 * 16, padded_d_v = (config::d_v +
 constexpr int row_blocks = config::tile_rows / (16 * config::warps);  // of 16 rows, of a warp
 constexpr int key_blocks = config::tile_keys / 8, column_blocks = padded_d_v / 8;
 
-using QueryTile = SharedTile<config::tile_rows, padded_d>;
-using KeyTile = SharedTile<config::tile_keys, padded_d>;
-using ValueTile = SharedTile<config::tile_keys, padded_d_v>;
+constexpr int element_bytes = sizeof(config::Element);
+using QueryTile = SharedTile<config::tile_rows, padded_d, element_bytes>;
+using KeyTile = SharedTile<config::tile_keys, padded_d, element_bytes>;
+using ValueTile = SharedTile<config::tile_keys, padded_d_v, element_bytes>;
 
 // Of a lane, rows g and g + 8 of each block of 16: logits and weights (rows, keys), sums (rows,
 // d_v).
@@ -32,7 +35,7 @@ __device__ void load_tile(unsigned to, const config::Element* matrix, int64 stri
   constexpr bool whole = real_width == Tile::width;  // no padding to leave out
   const int row = (int)threadIdx.x / Tile::pieces, piece = (int)threadIdx.x % Tile::pieces;
   if (threads % Tile::pieces != 0 && row >= row_step) return;  // threads left over
-  const int left = 2 * real_width - 16 * piece;
+  const int left = element_bytes * real_width - 16 * piece;
   const int bytes_here = whole || left > 16 ? 16 : left < 0 ? 0 : left;
   const int rows_here = s_end - s0 - row;
   const auto* from = matrix + (s0 + row) * stride;
@@ -59,7 +62,8 @@ __device__ void multiply_keys(Logits& rS, const Reader<QueryTile>& sQ, const Rea
     }
   }
   // Unrolled as a whole, sums of 32 rows would leave too few registers to the fragments in flight.
-  constexpr int steps = padded_d / 16, unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
+  constexpr int steps = QueryTile::pieces / 2;
+  constexpr int unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
 #pragma unroll unrolled
   for (int k = 0; k < steps; ++k) {
     unsigned rQ[row_blocks][4];
@@ -79,7 +83,9 @@ __device__ void multiply_keys(Logits& rS, const Reader<QueryTile>& sQ, const Rea
 }
 
 // rO (warp's rows, d_v) += rP (warp's rows, keys) sV (keys, d_v), the weights rounded to the dtype
-__device__ void multiply_values(Sums& rO, const Logits& rP, const Reader<ValueTile>& sV) {
+template <class Element>
+__device__ void multiply_values(Element, Sums& rO, const Logits& rP, unsigned sV, int lane) {
+  const auto values = rows_first<ValueTile>(sV, lane);
 #pragma unroll
   for (int key = 0; key < key_blocks; key += 2) {
     unsigned weights[row_blocks][4];
@@ -88,17 +94,17 @@ __device__ void multiply_values(Sums& rO, const Logits& rP, const Reader<ValueTi
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float* const pair = &rP[row][key + i / 2][2 * (i % 2)];
-        weights[row][i] = pack(config::Element{}, pair[0], pair[1]);
+        weights[row][i] = pack(Element{}, pair[0], pair[1]);
       }
     }
 #pragma unroll
     for (int column = 0; column < column_blocks; column += 2) {
       unsigned rV[4];
-      load_transposed(rV, sV.address(8 * key, column / 2));
+      load_transposed(rV, values.address(8 * key, column / 2));
 #pragma unroll
       for (int row = 0; row < row_blocks; ++row) {
-        multiply(config::Element{}, rO[row][column], weights[row], rV[0], rV[1]);
-        multiply(config::Element{}, rO[row][column + 1], weights[row], rV[2], rV[3]);
+        multiply(Element{}, rO[row][column], weights[row], rV[0], rV[1]);
+        multiply(Element{}, rO[row][column + 1], weights[row], rV[2], rV[3]);
       }
     }
   }

@@ -1,6 +1,6 @@
-// Attention forward on the tensor cores of sm_80 and newer, 16-bit inputs: o = softmax(mask(score(
-// scale q k^T))) v by the online softmax. The walk and its overlap of copies with products are
-// those of FlashAttention-2 (Dao 2023).
+// Attention forward on the tensor cores of sm_80 and newer: o = softmax(mask(score(scale q k^T))) v
+// by the online softmax. The walk and its overlap of copies with products are those of
+// FlashAttention-2 (Dao 2023). Float32 inputs are multiplied as in mma_float32.cuh.
 //
 // Grid:   a block takes tile_rows queries of one (sequence, query head): heads in sections whose
 // keys
@@ -9,6 +9,7 @@
 // Block:  each warp owns 16 or 32 of the rows, their weights and sums in registers.
 // Walk:   tile_keys keys at a time between the mask's limits, the last ones first.
 // Shared: sQ, sK, sV, one tile each; sV arrives under q k^T, the next sK under softmax and p v.
+#include "cuda/kernels/forward_float32.cuh"
 #include "cuda/kernels/forward_isolated.cuh"
 
 namespace {
@@ -29,7 +30,8 @@ __device__ TilePlace tile_place(const Forward& f) {
 
 // sQ = -sQ, where the scale is negative: the softmax takes |scale|.
 __device__ void negate_queries(unsigned* sQ) {
-  for (int i = threadIdx.x; i < QueryTile::bytes / 4; i += threads) sQ[i] ^= 0x80008000u;
+  constexpr unsigned signs = element_bytes == 4 ? 0x80000000u : 0x80008000u;
+  for (int i = threadIdx.x; i < QueryTile::bytes / 4; i += threads) sQ[i] ^= signs;
 }
 
 __device__ RowState first_state(const Call& call, int64 h) {
@@ -149,10 +151,9 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     negate_queries((unsigned*)tiles);
   }
 
-  constexpr int warp_rows = 16 * row_blocks;
-  const auto queries = rows_first<QueryTile>(sQ + warp * warp_rows * padded_d * 2, lane);
+  constexpr int warp_rows = 16 * row_blocks, warp_bytes = warp_rows * QueryTile::pieces * 16;
+  const auto queries = rows_first<QueryTile>(sQ + warp * warp_bytes, lane);
   const auto keys = halves_first<KeyTile>(sK, lane);
-  const auto values = rows_first<ValueTile>(sV, lane);
   const float c = config::has_score ? 1.0f : fabsf(f.scale);
   RowState state = first_state(call, tile.h);
   Sums rO = {};
@@ -165,6 +166,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     load_v(col0);
     Logits rS;
     multiply_keys(rS, queries, keys);
+    if constexpr (element_bytes == 4) repair_logits(rS, sQ + warp * warp_bytes, sK, lane);
     wait_copies<0>();
     __syncthreads();
 
@@ -179,8 +181,8 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     follow_max(state, rS, c, rO);
     weigh(state, rS, c);
     if constexpr (config::has_dropout) drop_pairs(call, head, at, rS);
-    multiply_values(rO, rS, values);
+    multiply_values(config::Element{}, rO, rS, sV, lane);
   }
 
-  finish(call, shared, state, rO, (float2*)((char*)tiles + warp * warp_rows * padded_d * 2));
+  finish(call, shared, state, rO, (float2*)((char*)tiles + warp * warp_bytes));
 }

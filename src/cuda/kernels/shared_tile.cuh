@@ -1,16 +1,16 @@
-// Tiles of 16-bit elements in shared memory: rows of `width` elements in pieces of 16 bytes, stored
-// so that 8 neighbouring rows have the same piece in 8 different groups of banks, as ldmatrix reads
-// them.
+// Tiles of 16-bit or float32 elements in shared memory: rows of `width` elements in pieces of 16
+// bytes, stored so that 8 neighbouring rows have the same piece in 8 different groups of banks, as
+// ldmatrix reads them.
 #pragma once
 #include "cuda/kernels/mma.cuh"
 
 namespace {
 
-template <int tile_rows, int tile_width>  // width: a multiple of 16
+template <int tile_rows, int tile_width, int element_bytes = 2>  // width: a multiple of 16
 struct SharedTile {
   static constexpr int rows = tile_rows, width = tile_width;
-  static constexpr int pieces = width / 8;  // of a row
-  static constexpr int bytes = rows * width * 2;
+  static constexpr int pieces = width * element_bytes / 16;  // of a row
+  static constexpr int bytes = rows * pieces * 16;
   // Rows repeat their banks after 8 / turns rows; from there on pieces are exchanged.
   static constexpr int turns = pieces % 8 == 0 ? 8 : pieces % 4 == 0 ? 4 : 2;
 
@@ -24,7 +24,7 @@ struct SharedTile {
   template <int threads, int real_width, class Element>
   static __device__ void load(unsigned to, const Element* from, long long stride, int s0,
                               int s_end) {
-    static_assert(sizeof(Element) == 2);
+    static_assert(element_bytes == 2 && sizeof(Element) == 2);
     // Read anew each time: what follows from it would else stay in registers through the loop.
     int thread;
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -41,7 +41,7 @@ struct SharedTile {
   }
 };
 
-// A lane's place in the tiles that ldmatrix reads: 16 x 16 elements from (row, column 16 k) on.
+// A lane's place in the tiles that ldmatrix reads: 16 rows x 32 bytes from (row, byte 32 k) on.
 // Rows move by multiples of 8, which leaves the exchange of pieces as it is. Tiles begin at
 // multiples of 128 bytes: pieces are then exchanged in the low bits of the address, and all of a
 // place that is known while compiling is one exclusive or and one offset.
