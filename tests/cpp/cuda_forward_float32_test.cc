@@ -68,7 +68,7 @@ TEST(CudaForwardFloat32, MasksScoresSinksAndNegativeScales) {
   for (const std::int64_t d : {64, 128, 256}) {
     for (const char* mask : {"window(100, 30)", "k == 300", "k > q + 1000", "chunked_causal(96)",
                              "sink_window(4, 50)", "causal & h_kv == 1", "q % 3 != 0"}) {
-      Case c{.b = 1, .h_q = 4, .h_kv = 2, .s_q = 333, .s_kv = 700, .d = d, .d_v = d};
+      Case c{.b = 1, .h_q = 4, .h_kv = 2, .s_q = 133, .s_kv = 400, .d = d, .d_v = d};
       c.options.mask = mask, c.with_sink = true, c.options.scale = -0.3;
       expect_right_by_tensor_cores(c);
       c.options.score = "alibi(s, slopes)";

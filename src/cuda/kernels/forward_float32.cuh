@@ -4,6 +4,35 @@
 
 namespace {
 
+// rS (warp's rows, keys) = sQ (warp's rows, d) sK (keys, d)^T. The tensor cores round their sums
+// towards 0, each time: only those of 8 products are theirs, the small ones first.
+__device__ void multiply_keys(float, Logits& rS, const Reader<QueryTile>& sQ,
+                              const Reader<KeyTile>& sK) {
+#pragma unroll
+  for (int i = 0; i < 4 * row_blocks * key_blocks; ++i) {
+    rS[i / (4 * key_blocks)][i / 4 % key_blocks][i % 4] = 0.0f;
+  }
+  constexpr int steps = padded_d / 8, unrolled = padded_d <= 64 ? steps : 2;
+#pragma unroll unrolled
+  for (int k = 0; k < steps; ++k) {
+    unsigned rQ[row_blocks][4];
+#pragma unroll
+    for (int row = 0; row < row_blocks; ++row) load_matrices(rQ[row], sQ.address(16 * row, k));
+#pragma unroll
+    for (int key = 0; key < key_blocks; key += 2) {
+      unsigned rK[4];
+      load_matrices(rK, sK.address(8 * key, k));
+#pragma unroll
+      for (int i = 0; i < 2 * row_blocks; ++i) {
+        float sums[4] = {};
+        multiply(float{}, sums, rQ[i / 2], rK[i % 2 * 2], rK[i % 2 * 2 + 1]);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) rS[i / 2][key + i % 2][j] += sums[j];
+      }
+    }
+  }
+}
+
 // Logits that are not finite once more, by the FMA units: of an infinity the halves of
 // mma_float32.cuh are infinity and NaN.
 __device__ void repair_logits(Logits& rS, unsigned sQ, unsigned sK, int lane) {
@@ -30,7 +59,7 @@ __device__ void repair_logits(Logits& rS, unsigned sQ, unsigned sK, int lane) {
 }
 
 // rO (warp's rows, d_v) += rP (warp's rows, keys) sV (keys, d_v). The tensor cores round their sums
-// towards 0, each time: only those of one tile are theirs. Keys are multiplied in the order 0, 2, 4,
+// towards 0, each time: only those of one tile's keys are theirs. Keys are multiplied in the order 0, 2, 4,
 // 6, 1, 3, 5, 7, in which a lane has the weights.
 __device__ void multiply_values(float, Sums& rO, const Logits& rP, unsigned sV, int lane) {
   const unsigned tile = sV + lane / 4 % 4 * 4;

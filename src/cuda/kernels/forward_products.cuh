@@ -52,7 +52,9 @@ __device__ void load_tile(unsigned to, const config::Element* matrix, int64 stri
 }
 
 // rS (warp's rows, keys) = sQ (warp's rows, d) sK (keys, d)^T
-__device__ void multiply_keys(Logits& rS, const Reader<QueryTile>& sQ, const Reader<KeyTile>& sK) {
+template <class Element>
+__device__ void multiply_keys(Element, Logits& rS, const Reader<QueryTile>& sQ,
+                              const Reader<KeyTile>& sK) {
 #pragma unroll
   for (int row = 0; row < row_blocks; ++row) {
 #pragma unroll
@@ -62,8 +64,7 @@ __device__ void multiply_keys(Logits& rS, const Reader<QueryTile>& sQ, const Rea
     }
   }
   // Unrolled as a whole, sums of 32 rows would leave too few registers to the fragments in flight.
-  constexpr int steps = QueryTile::pieces / 2;
-  constexpr int unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
+  constexpr int steps = padded_d / 16, unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
 #pragma unroll unrolled
   for (int k = 0; k < steps; ++k) {
     unsigned rQ[row_blocks][4];
@@ -75,8 +76,8 @@ __device__ void multiply_keys(Logits& rS, const Reader<QueryTile>& sQ, const Rea
       load_matrices(rK, sK.address(8 * key, k));
 #pragma unroll
       for (int row = 0; row < row_blocks; ++row) {
-        multiply(config::Element{}, rS[row][key], rQ[row], rK[0], rK[1]);
-        multiply(config::Element{}, rS[row][key + 1], rQ[row], rK[2], rK[3]);
+        multiply(Element{}, rS[row][key], rQ[row], rK[0], rK[1]);
+        multiply(Element{}, rS[row][key + 1], rQ[row], rK[2], rK[3]);
       }
     }
   }

@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     __syncthreads();
     load_v(col0);
     Logits rS;
-    multiply_keys(rS, queries, keys);
+    multiply_keys(config::Element{}, rS, queries, keys);
     if constexpr (element_bytes == 4) repair_logits(rS, sQ + warp * warp_bytes, sK, lane);
     wait_copies<0>();
     __syncthreads();
