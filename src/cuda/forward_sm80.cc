@@ -54,9 +54,9 @@ bool only_compares(const lang::Program& mask) {
 Shape shape_of(const Problem& p) {
   const std::int64_t most = std::max(p.d, p.d_v);
   const bool pairs = p.has_score || p.dropout.p > 0.0 || (p.has_mask && !only_compares(p.mask));
-  const bool narrow = pairs || std::min(p.d, p.d_v) <= 112;
+  const bool narrow = pairs || (most > 64 && std::min(p.d, p.d_v) <= 112);
   if (p.dtype == DType::float32) {
-    return {{most <= 128 ? 128 : 64, most > 128 || (most > 64 && narrow) ? 16 : 32}, 4};
+    return {{most <= 128 ? 128 : 64, most > 128 || narrow ? 16 : 32}, 4};
   }
   if (most <= 64) return {{128, pairs ? 64 : 128}, 4};
   if (most <= 128) return {{128, narrow ? 32 : 64}, 4};

@@ -58,13 +58,21 @@ __device__ void repair_logits(Logits& rS, unsigned sQ, unsigned sK, int lane) {
   }
 }
 
-// rO (warp's rows, d_v) += rP (warp's rows, keys) sV (keys, d_v). The tensor cores round their sums
-// towards 0, each time: only those of one tile's keys are theirs. Keys are multiplied in the order 0, 2, 4,
-// 6, 1, 3, 5, 7, in which a lane has the weights.
-__device__ void multiply_values(float, Sums& rO, const Logits& rP, unsigned sV, int lane) {
+// A lane's places in sV: of 8 keys it reads 2 t and 2 t + 1, of 8 columns g.
+struct ValueReaders {
+  Reader<ValueTile> even, odd;
+};
+
+__device__ ValueReaders reader_of_values(float, unsigned sV, int lane) {
   const unsigned tile = sV + lane / 4 % 4 * 4;
-  const Reader<ValueTile> even(tile, lane % 4 * 2, lane / 16);
-  const Reader<ValueTile> odd(tile, lane % 4 * 2 + 1, lane / 16);
+  return {Reader<ValueTile>(tile, lane % 4 * 2, lane / 16),
+          Reader<ValueTile>(tile, lane % 4 * 2 + 1, lane / 16)};
+}
+
+// rO (warp's rows, d_v) += rP (warp's rows, keys) sV (keys, d_v). The tensor cores round their sums
+// towards 0, each time: only those of one tile's keys are theirs. Keys are multiplied in the order
+// 0, 2, 4, 6, 1, 3, 5, 7, in which a lane has the weights.
+__device__ void multiply_values(float, Sums& rO, const Logits& rP, const ValueReaders& sV) {
 #pragma unroll
   for (int column = 0; column < column_blocks; column += 2) {
     float sums[2][row_blocks][4] = {};
@@ -72,8 +80,8 @@ __device__ void multiply_values(float, Sums& rO, const Logits& rP, unsigned sV, 
     for (int key = 0; key < key_blocks; ++key) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const unsigned b0 = load_shared(even.address(8 * key, column + i));
-        const unsigned b1 = load_shared(odd.address(8 * key, column + i));
+        const unsigned b0 = load_shared(sV.even.address(8 * key, column + i));
+        const unsigned b1 = load_shared(sV.odd.address(8 * key, column + i));
 #pragma unroll
         for (int row = 0; row < row_blocks; ++row) {
           const float(&p)[4] = rP[row][key];

@@ -83,10 +83,14 @@ __device__ void multiply_keys(Element, Logits& rS, const Reader<QueryTile>& sQ,
   }
 }
 
+template <class Element>
+__device__ Reader<ValueTile> reader_of_values(Element, unsigned sV, int lane) {
+  return rows_first<ValueTile>(sV, lane);
+}
+
 // rO (warp's rows, d_v) += rP (warp's rows, keys) sV (keys, d_v), the weights rounded to the dtype
 template <class Element>
-__device__ void multiply_values(Element, Sums& rO, const Logits& rP, unsigned sV, int lane) {
-  const auto values = rows_first<ValueTile>(sV, lane);
+__device__ void multiply_values(Element, Sums& rO, const Logits& rP, const Reader<ValueTile>& sV) {
 #pragma unroll
   for (int key = 0; key < key_blocks; key += 2) {
     unsigned weights[row_blocks][4];
@@ -101,7 +105,7 @@ __device__ void multiply_values(Element, Sums& rO, const Logits& rP, unsigned sV
 #pragma unroll
     for (int column = 0; column < column_blocks; column += 2) {
       unsigned rV[4];
-      load_transposed(rV, values.address(8 * key, column / 2));
+      load_transposed(rV, sV.address(8 * key, column / 2));
 #pragma unroll
       for (int row = 0; row < row_blocks; ++row) {
         multiply(Element{}, rO[row][column], weights[row], rV[0], rV[1]);

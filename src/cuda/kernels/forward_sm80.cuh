@@ -154,6 +154,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
   constexpr int warp_rows = 16 * row_blocks, warp_bytes = warp_rows * QueryTile::pieces * 16;
   const auto queries = rows_first<QueryTile>(sQ + warp * warp_bytes, lane);
   const auto keys = halves_first<KeyTile>(sK, lane);
+  const auto values = reader_of_values(config::Element{}, sV, lane);
   const float c = config::has_score ? 1.0f : fabsf(f.scale);
   RowState state = first_state(call, tile.h);
   Sums rO = {};
@@ -181,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     follow_max(state, rS, c, rO);
     weigh(state, rS, c);
     if constexpr (config::has_dropout) drop_pairs(call, head, at, rS);
-    multiply_values(config::Element{}, rO, rS, sV, lane);
+    multiply_values(config::Element{}, rO, rS, values);
   }
 
   finish(call, shared, state, rO, (float2*)((char*)tiles + warp * warp_bytes));

@@ -1,6 +1,6 @@
-// Products of float32 matrices in float32 accuracy on the tensor cores, which multiply TF32, numbers
-// of 11 significant bits: each x is high + low of 11 bits each, and of the four products of two such
-// sums the smallest is left out (Ootomo & Yokota 2022). What is left out is about 2^-22 of |a b|.
+// Products of float32 matrices in float32 accuracy on the tensor cores, which multiply TF32,
+// numbers of 11 significant bits: each x is high + low of 11 bits each, and of the four products of
+// two such sums the smallest is left out (Ootomo & Yokota 2022), about 2^-22 of |a b|.
 //
 // mma.m16n8k8's fragments, for lane = 4 g + t: those of mma.cuh with one float32 where that has a
 // pair:
@@ -13,7 +13,7 @@
 
 namespace {
 
-// The bits of x's upper half, rounded. The tensor cores leave out a low half's last bits themselves.
+// The bits of x's upper half, rounded. The tensor cores leave out a low half's last bits.
 __device__ unsigned high_half(unsigned x) { return (x + 0x1000u) & 0xffffe000u; }
 __device__ unsigned low_half(unsigned x) {
   return __float_as_uint(__uint_as_float(x) - __uint_as_float(high_half(x)));
