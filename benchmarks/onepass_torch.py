@@ -1,4 +1,4 @@
-"""What the benchmarks beside PyTorch share: onepass' C interface on tensors of a GPU, and timing."""
+"""What the benchmarks beside PyTorch share: onepass' C interface on a GPU's tensors, and timing."""
 
 import ctypes
 import datetime

@@ -1,5 +1,7 @@
 #include "core/registry.h"
 
+#include <cstdlib>
+
 #include "cpu/kernels.h"
 #include "cuda/backward_kernels.h"
 #include "cuda/forward_kernels.h"
@@ -30,9 +32,18 @@ std::string verdict_on(const KernelRow& row, std::span<const Refusal> verdicts) 
   return {};
 }
 
+// ONEPASS_WITHOUT names it: kernels to do without, with commas between them.
+bool done_without(const KernelRow& row) {
+  static const char* const named = std::getenv("ONEPASS_WITHOUT");
+  if (named == nullptr) return false;
+  const std::string all = std::string(",") + named + ",";
+  return all.find(std::string(",") + row.name + ",") != std::string::npos;
+}
+
 std::string refuse(const KernelRow& row, const Problem& problem, const Capabilities& capabilities,
                    std::span<const Refusal> verdicts) {
   std::string reason = row.refuse(problem, capabilities);
+  if (reason.empty() && done_without(row)) return "ONEPASS_WITHOUT names it";
   return reason.empty() ? verdict_on(row, verdicts) : reason;
 }
 

@@ -64,7 +64,9 @@ Result<Driver> load_driver(const std::string& name) {
   library.find("cuMemPoolSetAttribute", d.pool_set_attribute);
   library.find("cuMemAllocFromPoolAsync", d.memory_take);
   library.find("cuMemFreeAsync", d.memory_give_back);
+  library.find("cuMemsetD32Async", d.memory_set);
   library.find("cuStreamIsCapturing", d.stream_is_capturing);
+  library.find("cuTensorMapEncodeTiled", d.tensor_map_encode);
   library.find("cuLaunchKernel", d.launch_kernel);
   if (!library.missing().empty()) return unavailable("the driver lacks " + library.missing());
   if (const int result = init(0); result != 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "onepass/status.h"
@@ -38,7 +39,10 @@ struct Driver {
   int (*pool_set_attribute)(MemoryPool, int, void*);
   int (*memory_take)(DeviceAddress*, std::size_t, MemoryPool, Stream);
   int (*memory_give_back)(DeviceAddress, Stream);
+  int (*memory_set)(DeviceAddress, unsigned, std::size_t, Stream);
   int (*stream_is_capturing)(Stream, int*);
+  int (*tensor_map_encode)(void*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                           const std::uint32_t*, const std::uint32_t*, int, int, int, int);
   int (*launch_kernel)(KernelHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                        unsigned, Stream, void**, void**);
 

@@ -14,6 +14,9 @@ namespace onepass::cuda {
 /// worked on together, where the kernel has such sections.
 std::vector<std::byte> forward_call_bytes(const Problem& problem, std::int64_t section_heads = 1);
 
+/// How many they are.
+std::size_t forward_call_size(const Problem& problem);
+
 /// How a kernel wants the generated texts: integers of 32 bits where all of them fit, from which
 /// the limits of the keys come.
 struct ForwardTexts {
@@ -32,5 +35,18 @@ std::string forward_configuration(const Problem& problem, const Constants& const
 
 /// A reason why no GPU kernel takes the forward; empty = none.
 std::string refuse_forward(const Problem& problem, const Capabilities& capabilities);
+
+/// A reason why q, k or v cannot be copied 16 bytes at a time; empty = none.
+std::string refuse_inputs(const Problem& problem);
+
+/// Sums and comparisons alone, which become limits of the keys: boundary tiles need no more code.
+bool only_compares(const lang::Program& mask);
+
+/// Two neighbours of o can be stored at once; eight of 16 bits, a row of which has no others.
+bool stores_pairs(const TensorView& o);
+bool stores_blocks(const TensorView& o);
+
+/// How many neighbouring heads are worked on together.
+std::int64_t section_heads(const Problem& problem);
 
 }  // namespace onepass::cuda

@@ -3,7 +3,7 @@
 namespace onepass::cuda {
 
 std::span<const KernelRow> forward_kernels() {
-  static const KernelRow rows[] = {forward_sm80, forward_generic};
+  static const KernelRow rows[] = {forward_sm90, forward_sm80, forward_generic};
   return rows;
 }
 

@@ -7,7 +7,7 @@
 
 namespace onepass::cuda {
 
-extern const KernelRow forward_sm80, forward_generic;
+extern const KernelRow forward_sm90, forward_sm80, forward_generic;
 
 /// In order of preference.
 std::span<const KernelRow> forward_kernels();

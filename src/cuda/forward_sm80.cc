@@ -16,37 +16,13 @@ namespace onepass::cuda {
 namespace {
 
 constexpr std::int64_t largest_head_dim = 256;
-constexpr std::int64_t copy_bytes = 16;  // of one asynchronous copy
 constexpr std::int64_t most_length = std::numeric_limits<std::int32_t>::max() - 1024;
 constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();
-// Heads whose keys and values stay in the L2 cache together are worked on together.
-constexpr std::int64_t section_bytes = 32 << 20;
 
 struct Shape {
   Tile tile;
   std::int64_t warps;
 };
-
-// Sums and comparisons alone, which become limits of the keys: boundary tiles need no more code.
-bool only_compares(const lang::Program& mask) {
-  for (const lang::Node& node : mask.nodes) {
-    switch (node.op) {
-      case lang::Op::constant:
-      case lang::Op::parameter:
-      case lang::Op::name:
-      case lang::Op::negate:
-      case lang::Op::add:
-      case lang::Op::subtract:
-      case lang::Op::logical_and:
-      case lang::Op::less:
-      case lang::Op::less_equal:
-        break;
-      default:
-        return false;
-    }
-  }
-  return true;
-}
 
 // Registers bound the tiles: 32 rows a warp hold 4 numbers a key and d_v sums for each 8 lanes;
 // code for single pairs needs some, and so do rows whose pieces do not divide the threads. Beyond
@@ -72,24 +48,6 @@ std::int64_t shared_bytes(const Problem& p) {
          (tile.rows * padded(p.d) + tile.keys * (padded(p.d) + padded(p.d_v)));
 }
 
-// Empty, or why rows of the tensor cannot be copied 16 bytes at a time.
-std::string refuse_rows(const char* name, const TensorView& x) {
-  const auto found = [&](const std::string& what) {
-    return std::string(name) + ": " + what + "; this kernel copies 16 bytes at a time";
-  };
-  if (x.strides[3] != 1 && x.shape[3] > 1) return found("its last dim is not contiguous");
-  if (reinterpret_cast<std::uintptr_t>(x.data) % copy_bytes != 0) {
-    return found("its address is no multiple of 16");
-  }
-  for (int i = 0; i < 3; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    if (x.shape[at] > 1 && x.strides[at] * size_bytes(x.dtype) % copy_bytes != 0) {
-      return found("its stride " + std::to_string(x.strides[at]) + " is no multiple of 16 bytes");
-    }
-  }
-  return {};
-}
-
 std::string refuse(const Problem& p, const Capabilities& capabilities) {
   std::string reason = refuse_forward(p, capabilities);
   if (!reason.empty()) return reason;
@@ -104,12 +62,8 @@ std::string refuse(const Problem& p, const Capabilities& capabilities) {
   if (p.b * p.h_q * divide_up(p.s_q, shape_of(p).tile.rows) > most_blocks) {
     return "b, h_q, s_q: more tiles than the 2^31 - 1 blocks of a grid";
   }
-  const std::array<std::pair<const char*, const TensorView*>, 3> inputs = {
-      {{"q", &p.q}, {"k", &p.k}, {"v", &p.v}}};
-  for (const auto& [name, view] : inputs) {
-    reason = refuse_rows(name, *view);
-    if (!reason.empty()) return reason;
-  }
+  reason = refuse_inputs(p);
+  if (!reason.empty()) return reason;
   if (shared_bytes(p) > capabilities.shared_bytes) {
     return "device: " + std::to_string(capabilities.shared_bytes) +
            " bytes of shared memory a block; this kernel takes " + std::to_string(shared_bytes(p));
@@ -122,21 +76,14 @@ void layout(const Problem& p, Plan& plan) {
   plan.threads = 1;
 }
 
-// Two neighbours of o can be stored at once.
-bool stores_pairs(const TensorView& o) {
-  const std::int64_t bytes = 2 * size_bytes(o.dtype);
-  bool even = o.strides[3] == 1 && reinterpret_cast<std::uintptr_t>(o.data) % bytes == 0;
-  for (std::size_t i = 0; i < 3; ++i) even = even && (o.shape[i] == 1 || o.strides[i] % 2 == 0);
-  return even;
-}
-
 Constants constants_of(const Problem& p) {
   const auto [tile, warps] = shape_of(p);
   return {{"tile_rows", tile.rows},
           {"tile_keys", tile.keys},
           {"warps", warps},
           {"blocks_per_sm", std::max(p.d, p.d_v) <= 128 ? 2 : 1},
-          {"stores_pairs", stores_pairs(p.o)}};
+          {"stores_pairs", stores_pairs(p.o)},
+          {"stores_blocks", stores_blocks(p.o)}};
 }
 
 std::string source(const Problem& p) {
@@ -146,11 +93,6 @@ std::string source(const Problem& p) {
 
 std::vector<KernelSource> sources(const Problem& p) {
   return {{"forward_sm80", forward_configuration(p, constants_of(p), narrow_texts(p)), source}};
-}
-
-std::int64_t section_heads(const Problem& p) {
-  const std::int64_t bytes = p.s_kv * (p.d + p.d_v) * size_bytes(p.dtype);
-  return p.group * std::max<std::int64_t>(1, section_bytes / std::max<std::int64_t>(1, bytes));
 }
 
 Status launch(const Problem& p, const Plan& plan, const Exec& exec) {

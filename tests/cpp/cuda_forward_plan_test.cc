@@ -21,8 +21,8 @@ Result<Problem> problem(DType dtype, std::int64_t d, const Attention& options = 
 }
 
 TEST(CudaForwardPlan, CallsGetTheTensorCores) {
-  for (const auto& [dtype, d, kernel] : {std::tuple{DType::bfloat16, 64, "cuda.forward.sm80"},
-                                         {DType::float16, 256, "cuda.forward.sm80"},
+  for (const auto& [dtype, d, kernel] : {std::tuple{DType::bfloat16, 64, "cuda.forward.sm90"},
+                                         {DType::float16, 256, "cuda.forward.sm90"},
                                          {DType::float32, 64, "cuda.forward.sm80"},
                                          {DType::float32, 260, "cuda.forward.generic"},
                                          {DType::bfloat16, 264, "cuda.forward.generic"},
@@ -142,6 +142,15 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
         // The largest head dim is the hardest for the registers.
         {&cuda::forward_generic, DType::bfloat16, 576, &all, "sm_80"},
         {&cuda::forward_generic, DType::float16, 0, &plain, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 64, &plain, "sm_90a"},
+        {&cuda::forward_sm90, DType::float16, 64, &causal, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 64, &all, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 96, &masked, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 128, &causal, "sm_90a"},
+        {&cuda::forward_sm90, DType::float16, 128, &all, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 192, &causal, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 256, &causal, "sm_90a"},
+        {&cuda::forward_sm90, DType::bfloat16, 256, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 64, &plain, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 64, &causal, "sm_80"},
         {&cuda::forward_sm80, DType::float16, 64, &causal, "sm_90a"},

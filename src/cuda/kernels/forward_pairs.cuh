@@ -1,7 +1,7 @@
 // What happens to single pairs of a tile: score, mask, dropout. Row and key meet here only.
 #pragma once
 #include "cuda/kernels/dropout_pairs.cuh"
-#include "cuda/kernels/forward_products.cuh"
+#include "cuda/kernels/forward_fragments.cuh"
 
 namespace {
 
@@ -65,7 +65,9 @@ __device__ void hide_pairs(const Call& call, const Head& head, Place at, Logits&
 }
 
 // rP = 0 where dropped. A lane has all four pairs of a Philox counter.
-__device__ void drop_pairs(const Call& call, const Head& head, Place at, Logits& rP) {
+template <int blocks>
+__device__ void drop_pairs(const Call& call, const Head& head, Place at,
+                           float (&rP)[row_blocks][blocks][4]) {
   const Forward& f = call.forward;
   const unsigned last_dropped = (unsigned)(f.threshold - 1);  // 32 bits hold it where p > 0
   DropoutRow rows[row_blocks];
@@ -74,7 +76,7 @@ __device__ void drop_pairs(const Call& call, const Head& head, Place at, Logits&
     rows[row] = dropout_row(head.dropout, f.row0 + at.row + 16 * row);
   }
 #pragma unroll
-  for (int j = 0; j < key_blocks; ++j) {
+  for (int j = 0; j < blocks; ++j) {
     const int key = j / 2 * 2, i = j % 2;
     const DropoutCol col = dropout_col(head.dropout, f.col0 + at.col + 8 * key + i);
 #pragma unroll

@@ -1,27 +1,16 @@
 // The two products of a tile of the tensor-core forward, in fragments of mma.cuh; those of
 // float32 that differ are in forward_float32.cuh.
 #pragma once
-#include "cuda/kernels/forward_call.cuh"
+#include "cuda/kernels/forward_fragments.cuh"
 #include "cuda/kernels/mma_float32.cuh"
 #include "cuda/kernels/shared_tile.cuh"
 
 namespace {
 
-constexpr int threads = 32 * config::warps;
-constexpr int padded_d = (config::d + 15) / 16 * 16, padded_d_v = (config::d_v + 15) / 16 * 16;
-constexpr int row_blocks = config::tile_rows / (16 * config::warps);  // of 16 rows, of a warp
-constexpr int key_blocks = config::tile_keys / 8, column_blocks = padded_d_v / 8;
-
 constexpr int element_bytes = sizeof(config::Element);
 using QueryTile = SharedTile<config::tile_rows, padded_d, element_bytes>;
 using KeyTile = SharedTile<config::tile_keys, padded_d, element_bytes>;
 using ValueTile = SharedTile<config::tile_keys, padded_d_v, element_bytes>;
-
-// Of a lane, rows g and g + 8 of each block of 16: logits and weights (rows, keys), sums (rows,
-// d_v).
-using Logits = float[row_blocks][key_blocks][4];
-using Sums = float[row_blocks][column_blocks][4];
-using RowNumbers = float[row_blocks][2];
 
 // Rows [s0, s0 + rows) of a (s, d) matrix of s_end rows, `stride` elements apart, by all threads of
 // the block; zeros beyond s_end and beyond the real width. As SharedTile::load, but the address of

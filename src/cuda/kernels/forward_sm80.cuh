@@ -11,6 +11,8 @@
 // Shared: sQ, sK, sV, one tile each; sV arrives under q k^T, the next sK under softmax and p v.
 #include "cuda/kernels/forward_float32.cuh"
 #include "cuda/kernels/forward_isolated.cuh"
+#include "cuda/kernels/forward_products.cuh"
+#include "cuda/kernels/forward_rows.cuh"
 
 namespace {
 
@@ -32,62 +34,6 @@ __device__ TilePlace tile_place(const Forward& f) {
 __device__ void negate_queries(unsigned* sQ) {
   constexpr unsigned signs = element_bytes == 4 ? 0x80000000u : 0x80008000u;
   for (int i = threadIdx.x; i < QueryTile::bytes / 4; i += threads) sQ[i] ^= signs;
-}
-
-__device__ RowState first_state(const Call& call, int64 h) {
-  const Forward& f = call.forward;
-  RowState state;
-  // The sink is one more term of l, in the first lane of a row; no term at all where it is -inf.
-  float m = -infinity();
-  if constexpr (config::has_sink) m = ((const float*)f.sink.data)[h * f.sink.h];
-#pragma unroll
-  for (int i = 0; i < 2 * row_blocks; ++i) {
-    state.m[i / 2][i % 2] = m;
-    state.l[i / 2][i % 2] = threadIdx.x % 4 == 0 && m != -infinity() ? 1.0f : 0.0f;
-  }
-  return state;
-}
-
-__device__ void store_both(float* to, float x, float y) { *(float2*)to = {x, y}; }
-template <class Output>
-__device__ void store_both(Output* to, float x, float y) {
-  *(unsigned*)to = pack(Output{}, x, y);
-}
-
-__device__ void store_pair(config::Output* to, int64 stride, int column, float x, float y) {
-  if (config::stores_pairs && column + 1 < config::d_v) return store_both(to + column, x, y);
-  if (column < config::d_v) store(to + column * stride, x);
-  if (column + 1 < config::d_v) store(to + (column + 1) * stride, y);
-}
-
-// o = rO / (l (1 - dropout)), lse = m + ln l; 0 and -inf where nothing is visible. `bad`: rows
-// whose o is not finite, though l is a number.
-__device__ void store_rows(const Forward& f, const Head& head, Place at, RowState& state,
-                           const Sums& rO, bool (&bad)[row_blocks][2]) {
-  const int lane = threadIdx.x % 4;
-#pragma unroll
-  for (int i = 0; i < 2 * row_blocks; ++i) {
-    const int row = at.row + 8 * i;
-    float& l = state.l[i / 2][i % 2];
-    l = row_sum(l);
-    bad[i / 2][i % 2] = false;
-    if (row >= f.s_q) continue;
-    if (config::has_lse && lane == 0) {
-      place<float>(f.lse, head.b, head.h)[row * f.lse.s] = row_lse(state.m[i / 2][i % 2], l);
-    }
-    auto* const gO = place<config::Output>(f.o, head.b, head.h) + row * f.o.s;
-    const float factor = l == 0.0f ? 0.0f : f.kept_scale / l;
-    float vote = 0.0f;  // x * 0 is NaN for infinities and NaN
-#pragma unroll
-    for (int column = 0; column < column_blocks; ++column) {
-      const float* const pair = &rO[i / 2][column][i % 2 * 2];
-      vote = fmaf(pair[0], 0.0f, fmaf(pair[1], 0.0f, vote));
-      const bool none = l == 0.0f;
-      store_pair(gO, f.o.d, 8 * column + 2 * lane, none ? 0.0f : pair[0] * factor,
-                 none ? 0.0f : pair[1] * factor);
-    }
-    bad[i / 2][i % 2] = vote != 0.0f && l > 0.0f;
-  }
 }
 
 // What is the block's stays in shared memory: registers are short.
@@ -179,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     if (col0 < limits.full_first || col0 + config::tile_keys - 1 > limits.full_last) {
       hide_pairs(call, head_of(call, shared.tile.b, shared.tile.h), at, rS);
     }
-    follow_max(state, rS, c, rO);
+    raise_max(state, rS, c, [&](int i, float alpha) { rescale_row(rO, i, alpha); });
     weigh(state, rS, c);
     if constexpr (config::has_dropout) drop_pairs(call, head, at, rS);
     multiply_values(config::Element{}, rO, rS, values);

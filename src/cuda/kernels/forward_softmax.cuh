@@ -7,7 +7,7 @@
 // rounding moves every weight of a row alike: o does not see it, and lse knows of it. Its size
 // grows with m, so that large m are subtracted before log2(e) multiplies.
 #pragma once
-#include "cuda/kernels/forward_products.cuh"
+#include "cuda/kernels/forward_fragments.cuh"
 
 namespace {
 
@@ -50,8 +50,10 @@ __device__ float row_sum(float x) {
   return x + __shfl_xor_sync(0xffffffffu, x, 2);
 }
 
-// New m; sums of old weights follow it.
-__device__ void follow_max(RowState& state, const Logits& rS, float c, Sums& rO) {
+// New m, and l after it; rescale(i, alpha) gets what row i's sums of old weights are to be
+// multiplied by. False, and nothing of that, where no row of the warp moved.
+template <class Rescale>
+__device__ bool raise_max(RowState& state, const Logits& rS, float c, const Rescale& rescale) {
   RowNumbers largest;
   bool grew = false;
 #pragma unroll
@@ -66,7 +68,7 @@ __device__ void follow_max(RowState& state, const Logits& rS, float c, Sums& rO)
     largest[i / 2][i % 2] = most;
     grew |= most > state.m[i / 2][i % 2] + slack;
   }
-  if (!__any_sync(0xffffffffu, grew)) return;
+  if (!__any_sync(0xffffffffu, grew)) return false;
 #pragma unroll
   for (int i = 0; i < 2 * row_blocks; ++i) {
     float& m = state.m[i / 2][i % 2];
@@ -74,43 +76,59 @@ __device__ void follow_max(RowState& state, const Logits& rS, float c, Sums& rO)
     const float alpha = now == m ? 1.0f : rescale_factor(m, now);
     m = now;
     state.l[i / 2][i % 2] *= alpha;
+    rescale(i, alpha);
+  }
+  return true;
+}
+
+__device__ void rescale_row(Sums& rO, int i, float alpha) {
 #pragma unroll
-    for (int column = 0; column < column_blocks; ++column) {
-      rO[i / 2][column][i % 2 * 2] *= alpha;
-      rO[i / 2][column][i % 2 * 2 + 1] *= alpha;
+  for (int column = 0; column < column_blocks; ++column) {
+    rO[i / 2][column][i % 2 * 2] *= alpha;
+    rO[i / 2][column][i % 2 * 2 + 1] *= alpha;
+  }
+}
+
+// Weights are 2^(factor S - subtracted).
+struct Exponents {
+  float factor;
+  RowNumbers subtracted;
+};
+
+// Under a large m, rS becomes the exponents themselves.
+__device__ Exponents exponents_of(const RowState& state, Logits& rS, float c) {
+  Exponents of;
+  of.factor = c * log2_e;
+  float most = 0.0f;
+#pragma unroll
+  for (int i = 0; i < 2 * row_blocks; ++i) {
+    of.subtracted[i / 2][i % 2] = subtrahend(state.m[i / 2][i % 2]);
+    most = fmaxf(most, fabsf(of.subtracted[i / 2][i % 2]));
+  }
+  if (!(most > large_log2)) return of;
+  of.factor = 1.0f;
+#pragma unroll
+  for (int i = 0; i < 2 * row_blocks; ++i) {
+    of.subtracted[i / 2][i % 2] = 0.0f;
+#pragma unroll
+    for (int j = 0; j < 2 * key_blocks; ++j) {
+      float& s = rS[i / 2][j / 2][i % 2 * 2 + j % 2];
+      s = exponent(s * c, state.m[i / 2][i % 2]);
     }
   }
+  return of;
 }
 
 // Logits to weights, in place.
 __device__ void weigh(RowState& state, Logits& rS, float c) {
-  float factor = c * log2_e;
-  RowNumbers subtracted;
-  float most = 0.0f;
-#pragma unroll
-  for (int i = 0; i < 2 * row_blocks; ++i) {
-    subtracted[i / 2][i % 2] = subtrahend(state.m[i / 2][i % 2]);
-    most = fmaxf(most, fabsf(subtracted[i / 2][i % 2]));
-  }
-  if (most > large_log2) {
-    factor = 1.0f;
-#pragma unroll
-    for (int i = 0; i < 2 * row_blocks; ++i) {
-      subtracted[i / 2][i % 2] = 0.0f;
-#pragma unroll
-      for (int j = 0; j < 2 * key_blocks; ++j) {
-        float& s = rS[i / 2][j / 2][i % 2 * 2 + j % 2];
-        s = exponent(s * c, state.m[i / 2][i % 2]);
-      }
-    }
-  }
+  const Exponents of = exponents_of(state, rS, c);
 #pragma unroll
   for (int i = 0; i < 2 * row_blocks; ++i) {
     float sum = 0.0f;
 #pragma unroll
     for (int j = 0; j < 2 * key_blocks; ++j) {
       float& s = rS[i / 2][j / 2][i % 2 * 2 + j % 2];
-      s = exp2_fast(fmaf(s, factor, -subtracted[i / 2][i % 2]));
+      s = exp2_fast(fmaf(s, of.factor, -of.subtracted[i / 2][i % 2]));
       sum += s;
     }
     state.l[i / 2][i % 2] += sum;

@@ -1,8 +1,9 @@
-// The tensor-core forward kernel of 16-bit calls beside the CPU in float64 on the same values.
-// Needs a GPU.
+// The tensor-core forward kernels of 16-bit calls beside the CPU in float64 on the same values.
+// Needs a GPU; under ONEPASS_WITHOUT=cuda.forward.sm90 a Hopper runs the other one.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "cuda_forward_case.h"
@@ -19,15 +20,24 @@ using cuda_test::Values;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
+// The best of them: Hopper's, which takes no scale below 0 and no empty sequence, or the other.
+const char* best_kernel(const Case& c) {
+  const char* const without = std::getenv("ONEPASS_WITHOUT");
+  const bool takes =
+      (c.options.scale.value_or(1.0) > 0.0 || !c.options.score.empty()) && c.s_kv > 0;
+  return cuda_capabilities().value().sm == 90 && without == nullptr && takes ? "cuda.forward.sm90"
+                                                                             : "cuda.forward.sm80";
+}
+
 void expect_right_by_it(const Case& c, DType dtype, const std::vector<Values>& arrays = {}) {
-  cuda_test::expect_right_by("cuda.forward.sm80", c, dtype, arrays);
+  cuda_test::expect_right_by(best_kernel(c), c, dtype, arrays);
 }
 
 // By head dim: each has its own tile.
-class CudaForwardSm80Tiles : public testing::TestWithParam<std::int64_t> {};
-INSTANTIATE_TEST_SUITE_P(HeadDims, CudaForwardSm80Tiles, testing::Values(64, 128, 256));
+class CudaForwardTilesByHeadDim : public testing::TestWithParam<std::int64_t> {};
+INSTANTIATE_TEST_SUITE_P(HeadDims, CudaForwardTilesByHeadDim, testing::Values(64, 128, 256));
 
-TEST(CudaForwardSm80, LengthsAroundTheTiles) {
+TEST(CudaForwardTiles, LengthsAroundTheTiles) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   for (const std::int64_t s_q : {1, 15, 63, 65, 127, 129, 300}) {
@@ -42,7 +52,7 @@ TEST(CudaForwardSm80, LengthsAroundTheTiles) {
   }
 }
 
-TEST(CudaForwardSm80, HeadDimsAndGroups) {
+TEST(CudaForwardTiles, HeadDimsAndGroups) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   for (const auto& [d, d_v] : {std::pair{8, 8},
@@ -67,7 +77,7 @@ TEST(CudaForwardSm80, HeadDimsAndGroups) {
   }
 }
 
-TEST_P(CudaForwardSm80Tiles, MasksOverManyTiles) {
+TEST_P(CudaForwardTilesByHeadDim, MasksOverManyTiles) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   Values keys{"keys", std::vector<float>(700), {700}};
@@ -100,7 +110,7 @@ TEST_P(CudaForwardSm80Tiles, MasksOverManyTiles) {
   }
 }
 
-TEST_P(CudaForwardSm80Tiles, ScoresOverManyTiles) {
+TEST_P(CudaForwardTilesByHeadDim, ScoresOverManyTiles) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   Values slopes{"slopes", {0.5F, 0.25F, 0.125F, 0.0625F}, {4}};
@@ -128,7 +138,7 @@ TEST_P(CudaForwardSm80Tiles, ScoresOverManyTiles) {
 }
 
 // The largest logit moves from tile to tile by less and by more than sums wait for.
-TEST(CudaForwardSm80, MaximaThatGrowFromTileToTile) {
+TEST(CudaForwardTiles, MaximaThatGrowFromTileToTile) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   for (const double step : {0.02, 0.2, 40.0, -40.0, 3e4}) {
@@ -153,7 +163,7 @@ TEST(CudaForwardSm80, MaximaThatGrowFromTileToTile) {
 }
 
 // A NaN in v under a weight of 0, hidden or dropped, stays out of o; a visible one reaches it.
-TEST(CudaForwardSm80, NanAndInfinityStayWhereTheyAreVisible) {
+TEST(CudaForwardTiles, NanAndInfinityStayWhereTheyAreVisible) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   const std::int64_t s = 150, at = 70;
@@ -182,7 +192,7 @@ TEST(CudaForwardSm80, NanAndInfinityStayWhereTheyAreVisible) {
   }
 }
 
-TEST(CudaForwardSm80, ValuesNearTheLargest) {
+TEST(CudaForwardTiles, ValuesNearTheLargest) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   Case c{.s_q = 70, .s_kv = 1000, .d = 64, .d_v = 64, .dtype = DType::bfloat16};
@@ -193,7 +203,7 @@ TEST(CudaForwardSm80, ValuesNearTheLargest) {
   for (int i = 0; i < 70 * 64; ++i) ASSERT_NEAR(call.o.get(i) / 0x1p127, 0.5, 1e-3) << i;
 }
 
-TEST(CudaForwardSm80, ManyHeadsAndRepeats) {
+TEST(CudaForwardTiles, ManyHeadsAndRepeats) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   expect_right_by_it({.b = 70000, .h_q = 1, .h_kv = 1, .s_q = 1, .s_kv = 2, .d = 8, .d_v = 8},
@@ -212,7 +222,7 @@ TEST(CudaForwardSm80, ManyHeadsAndRepeats) {
 }
 
 // (b, h, s, d) buffers seen as (b, s, h, d), and an o that leaves gaps.
-TEST(CudaForwardSm80, Strides) {
+TEST(CudaForwardTiles, Strides) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   const std::int64_t s = 100, h = 3, d = 40;
