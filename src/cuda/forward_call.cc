@@ -17,12 +17,18 @@ struct Forward {
   std::int64_t section_heads;
 };
 
-Forward forward_of(const Problem& p, std::int64_t section_heads) {
+Strided from_column(const TensorView& x, std::int64_t column) {
+  Strided out = strided(x);
+  out.data = static_cast<char*>(out.data) + column * x.strides[3] * size_bytes(x.dtype);
+  return out;
+}
+
+Forward forward_of(const Problem& p, std::int64_t section_heads, std::int64_t first_column) {
   return {.shape = shape_of(p),
           .q = strided(p.q),
           .k = strided(p.k),
-          .v = strided(p.v),
-          .o = strided(p.o),
+          .v = from_column(p.v, first_column),
+          .o = from_column(p.o, first_column),
           .lse = strided_rows(p.lse),
           .sink = per_head(p.sink),
           .section_heads = section_heads};
@@ -67,8 +73,9 @@ std::size_t forward_call_size(const Problem& p) {
          lang::cuda_text_parameter_bytes(score_of(p));
 }
 
-std::vector<std::byte> forward_call_bytes(const Problem& p, std::int64_t section_heads) {
-  const Forward forward = forward_of(p, section_heads);
+std::vector<std::byte> forward_call_bytes(const Problem& p, std::int64_t section_heads,
+                                          std::int64_t first_column) {
+  const Forward forward = forward_of(p, section_heads, first_column);
   std::vector<std::byte> bytes(sizeof forward);
   std::memcpy(bytes.data(), &forward, sizeof forward);
   bytes.reserve(forward_call_size(p));

@@ -11,8 +11,10 @@
 namespace onepass::cuda {
 
 /// The bytes of Call in kernels/forward_call.cuh. `section_heads`: how many neighbouring heads are
-/// worked on together, where the kernel has such sections.
-std::vector<std::byte> forward_call_bytes(const Problem& problem, std::int64_t section_heads = 1);
+/// worked on together, where the kernel has such sections. `first_column`: of v and o, where the
+/// kernel begins.
+std::vector<std::byte> forward_call_bytes(const Problem& problem, std::int64_t section_heads = 1,
+                                          std::int64_t first_column = 0);
 
 /// How many they are.
 std::size_t forward_call_size(const Problem& problem);

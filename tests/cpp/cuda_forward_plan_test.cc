@@ -25,7 +25,9 @@ TEST(CudaForwardPlan, CallsGetTheTensorCores) {
                                          {DType::float16, 256, "cuda.forward.sm90"},
                                          {DType::float32, 64, "cuda.forward.sm80"},
                                          {DType::float32, 260, "cuda.forward.generic"},
-                                         {DType::bfloat16, 264, "cuda.forward.generic"},
+                                         {DType::bfloat16, 264, "cuda.forward.sm80"},
+                                         {DType::float16, 576, "cuda.forward.sm80"},
+                                         {DType::float16, 257, "cuda.forward.generic"},
                                          {DType::bfloat16, 0, "cuda.forward.generic"}}) {
     const Result<Problem> p = problem(dtype, d);
     ASSERT_TRUE(p.ok()) << p.status().message;
@@ -61,8 +63,11 @@ TEST(CudaForwardPlan, TheTensorCoreKernelSaysWhatItDoesNotTake) {
   EXPECT_EQ(reason(x, x), "");
   const TensorView wide = tensor(DType::float32, 256);
   EXPECT_EQ(reason(wide, wide, {}, 101376), "");
+  for (const std::int64_t d : {264, 320, 384, 512, 576}) {
+    EXPECT_EQ(reason(tensor(DType::float16, d), tensor(DType::float16, d), {}, 101376), "");
+  }
   has(reason(tensor(DType::float32, 7), tensor(DType::float32, 7)), "its stride 7");
-  has(reason(tensor(DType::float16, 257), tensor(DType::float16, 257)), "d, d_v: 257, 257");
+  has(reason(tensor(DType::float32, 260), tensor(DType::float32, 260)), "d, d_v: 260, 260");
   has(reason(tensor(DType::float16, 20), tensor(DType::float16, 20)), "its stride 20");
   has(reason(x, tensor(DType::bfloat16, 64, {9 * 4 * 65, 4 * 65, 65, 1})), "k: its stride");
   has(reason(tensor(DType::bfloat16, 64, {2304, 1, 9, 36}), x), "q: its last dim");
@@ -163,6 +168,9 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
         {&cuda::forward_sm80, DType::bfloat16, 128, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 256, &causal, "sm_90a"},
         {&cuda::forward_sm80, DType::bfloat16, 256, &all, "sm_80"},
+        {&cuda::forward_sm80, DType::bfloat16, 320, &all, "sm_80"},
+        {&cuda::forward_sm80, DType::float16, 576, &causal, "sm_90a"},
+        {&cuda::forward_sm80, DType::float16, 576, &all, "sm_80"},
         {&cuda::forward_sm80, DType::float32, 64, &causal, "sm_80"},
         {&cuda::forward_sm80, DType::float32, 64, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::float32, 112, &all, "sm_90a"},

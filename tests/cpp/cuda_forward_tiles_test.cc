@@ -68,7 +68,12 @@ TEST(CudaForwardTiles, HeadDimsAndGroups) {
                                {192, 128},
                                {256, 256},
                                {64, 256},
-                               {256, 8}}) {
+                               {256, 8},
+                               {48, 264},
+                               {272, 16},
+                               {320, 336},
+                               {576, 512},
+                               {576, 576}}) {
     Case c{.b = 2, .h_q = 6, .h_kv = 2, .s_q = 150, .s_kv = 270, .d = d, .d_v = d_v};
     expect_right_by_it(c, DType::bfloat16);
     c.options.mask = "causal", c.options.score = "softcap(s, 3)";
@@ -137,6 +142,21 @@ TEST_P(CudaForwardTilesByHeadDim, ScoresOverManyTiles) {
   }
 }
 
+// Keys in pieces, o in columns of two launches.
+TEST(CudaForwardSm80, MasksAndLengthsOfWideHeads) {
+  ONEPASS_NEED_GPU;
+  const TestContext context;
+  for (const std::int64_t d : {264, 384, 576}) {
+    for (const std::int64_t s_kv : {0, 1, 33, 200}) {
+      for (const char* mask : {"k > -1", "causal", "window(70, -5)", "q % 3 != 0"}) {
+        Case c{.b = 2, .h_q = 2, .h_kv = 1, .s_q = 70, .s_kv = s_kv, .d = d, .d_v = d};
+        c.options.mask = mask, c.options.scale = -0.05, c.with_sink = s_kv == 33;
+        expect_right_by_it(c, DType::bfloat16);
+      }
+    }
+  }
+}
+
 // The largest logit moves from tile to tile by less and by more than sums wait for.
 TEST(CudaForwardTiles, MaximaThatGrowFromTileToTile) {
   ONEPASS_NEED_GPU;
@@ -167,7 +187,7 @@ TEST(CudaForwardTiles, NanAndInfinityStayWhereTheyAreVisible) {
   ONEPASS_NEED_GPU;
   const TestContext context;
   const std::int64_t s = 150, at = 70;
-  for (const std::int64_t d : {64, 128, 256}) {
+  for (const std::int64_t d : {64, 128, 256, 576}) {
     for (const bool in_v : {true, false}) {
       for (const double value : {nan, std::numeric_limits<double>::infinity()}) {
         if (!in_v && !std::isnan(value)) continue;

@@ -7,8 +7,12 @@
 
 namespace {
 
+constexpr bool is_streamed = config::ring > 0;  // keys come in pieces of 64 columns
+constexpr int piece_width = 64, key_pieces = (config::d + piece_width - 1) / piece_width;
+constexpr int query_width = is_streamed ? key_pieces * piece_width : padded_d;
+
 constexpr int element_bytes = sizeof(config::Element);
-using QueryTile = SharedTile<config::tile_rows, padded_d, element_bytes>;
+using QueryTile = SharedTile<config::tile_rows, query_width, element_bytes>;
 using KeyTile = SharedTile<config::tile_keys, padded_d, element_bytes>;
 using ValueTile = SharedTile<config::tile_keys, padded_d_v, element_bytes>;
 
@@ -40,20 +44,9 @@ __device__ void load_tile(unsigned to, const config::Element* matrix, int64 stri
   }
 }
 
-// rS (warp's rows, keys) = sQ (warp's rows, d) sK (keys, d)^T
-template <class Element>
-__device__ void multiply_keys(Element, Logits& rS, const Reader<QueryTile>& sQ,
-                              const Reader<KeyTile>& sK) {
-#pragma unroll
-  for (int row = 0; row < row_blocks; ++row) {
-#pragma unroll
-    for (int key = 0; key < key_blocks; ++key) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) rS[row][key][i] = 0.0f;
-    }
-  }
-  // Unrolled as a whole, sums of 32 rows would leave too few registers to the fragments in flight.
-  constexpr int steps = padded_d / 16, unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
+// rS (warp's rows, keys) += sQ (warp's rows, 16 steps) sK (keys, 16 steps)^T
+template <int steps, int unrolled, class Element, class KeyReader>
+__device__ void add_product(Element, Logits& rS, const Reader<QueryTile>& sQ, const KeyReader& sK) {
 #pragma unroll unrolled
   for (int k = 0; k < steps; ++k) {
     unsigned rQ[row_blocks][4];
@@ -70,6 +63,23 @@ __device__ void multiply_keys(Element, Logits& rS, const Reader<QueryTile>& sQ,
       }
     }
   }
+}
+
+// rS (warp's rows, keys) = sQ (warp's rows, d) sK (keys, d)^T
+template <class Element>
+__device__ void multiply_keys(Element, Logits& rS, const Reader<QueryTile>& sQ,
+                              const Reader<KeyTile>& sK) {
+#pragma unroll
+  for (int row = 0; row < row_blocks; ++row) {
+#pragma unroll
+    for (int key = 0; key < key_blocks; ++key) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) rS[row][key][i] = 0.0f;
+    }
+  }
+  // Unrolled as a whole, sums of 32 rows would leave too few registers to the fragments in flight.
+  constexpr int steps = padded_d / 16, unrolled = row_blocks == 1 || padded_d <= 64 ? steps : 2;
+  add_product<steps, unrolled>(Element{}, rS, sQ, sK);
 }
 
 template <class Element>

@@ -8,11 +8,12 @@
 //         a causal mask.
 // Block:  each warp owns 16 or 32 of the rows, their weights and sums in registers.
 // Walk:   tile_keys keys at a time between the mask's limits, the last ones first.
-// Shared: sQ, sK, sV, one tile each; sV arrives under q k^T, the next sK under softmax and p v.
+// Shared: sQ, sK, sV, one tile each; sV arrives under q k^T, the next sK under softmax and p v. Of
+//         rows beyond 256 columns sK holds a few pieces.
 #include "cuda/kernels/forward_float32.cuh"
 #include "cuda/kernels/forward_isolated.cuh"
-#include "cuda/kernels/forward_products.cuh"
 #include "cuda/kernels/forward_rows.cuh"
+#include "cuda/kernels/forward_streamed.cuh"
 
 namespace {
 
@@ -65,7 +66,7 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
   const Forward& f = call.forward;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const unsigned sQ = shared_address(tiles), sK = sQ + QueryTile::bytes;
-  const unsigned sV = sK + KeyTile::bytes;
+  const unsigned sV = sK + keys_bytes;
   const int s_q = (int)f.s_q, s_kv = (int)f.s_kv;
 
   const TilePlace tile = tile_place(f);
@@ -77,7 +78,11 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
   }
   find_limits<mask_text::PerRow>(call, head, tile.row, shared.limits);
   const auto load_k = [&](int from) {
-    load_tile<KeyTile, config::d>(sK, shared.k, f.k.s, from, s_kv);
+    if constexpr (is_streamed) {
+      load_first_pieces(sK, shared.k, f.k.s, from, s_kv);
+    } else {
+      load_tile<KeyTile, config::d>(sK, shared.k, f.k.s, from, s_kv);
+    }
     commit_copies();
   };
   const auto load_v = [&](int from) {
@@ -112,7 +117,11 @@ extern "C" __global__ void __launch_bounds__(threads, config::blocks_per_sm)
     __syncthreads();
     load_v(col0);
     Logits rS;
-    multiply_keys(config::Element{}, rS, queries, keys);
+    if constexpr (is_streamed) {
+      multiply_streamed_keys(rS, queries, sK, shared.k, f.k.s, col0, s_kv, lane);
+    } else {
+      multiply_keys(config::Element{}, rS, queries, keys);
+    }
     if constexpr (element_bytes == 4) repair_logits(rS, sQ + warp * warp_bytes, sK, lane);
     wait_copies<0>();
     __syncthreads();
