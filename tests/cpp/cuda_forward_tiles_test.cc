@@ -20,13 +20,12 @@ using cuda_test::Values;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// The best of them: Hopper's, which takes no scale below 0, no empty sequence and no head dim beyond
-// 256, or the other.
+// The best of them: Hopper's, which takes no scale below 0, no empty sequence and no head dim
+// beyond 256, or the other.
 const char* best_kernel(const Case& c) {
   const char* const without = std::getenv("ONEPASS_WITHOUT");
-  const bool takes =
-      (c.options.scale.value_or(1.0) > 0.0 || !c.options.score.empty()) && c.s_kv > 0 &&
-      c.d <= 256 && c.d_v <= 256;
+  const bool takes = (c.options.scale.value_or(1.0) > 0.0 || !c.options.score.empty()) &&
+                     c.s_kv > 0 && c.d <= 256 && c.d_v <= 256;
   return cuda_capabilities().value().sm == 90 && without == nullptr && takes ? "cuda.forward.sm90"
                                                                              : "cuda.forward.sm80";
 }
