@@ -1,5 +1,6 @@
 // The only place that checks what the host can see of a call.
 #include <cmath>
+#include <cstdio>
 #include <set>
 #include <string>
 #include <string_view>
@@ -163,9 +164,11 @@ Result<double> scale_of(const Problem& p, const Attention& options) {
   }
   constexpr double most = 0x1p252;  // two float32 factors
   if (p.dtype == DType::float64 || std::abs(scale) <= most) return scale;
-  return Status::invalid(
-      "scale: more than 2^252; 2^252 is allowed where inputs are not float64; "
-      "multiply q by a part of it");
+  char found[32];
+  std::snprintf(found, sizeof found, "%.6g", scale);
+  return Status::invalid("scale: " + std::string(found) +
+                         "; up to 2^252 is allowed where inputs are not float64; multiply q by a "
+                         "part of it");
 }
 
 Result<StartOf> start_of(std::string_view argument, const std::optional<Start>& start,

@@ -84,7 +84,7 @@ const std::vector<Bad> bad_calls = {
      }},
     {"ScaleNan", invalid, "scale: nan", [](Call& c) { c.options.scale = nan; }},
     {"ScaleInfinite", invalid, "scale: inf", [](Call& c) { c.options.scale = INFINITY; }},
-    {"ScaleBeyondTwoFloats", invalid, "scale: more than 2^252; ",
+    {"ScaleBeyondTwoFloats", invalid, "scale: -7.68932e+75; up to 2^252",
      [](Call& c) { c.options.scale = -0x1.1p252; }},
     {"DropoutNegative", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = -0.1; }},
     {"DropoutOne", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = 1.0; }},
