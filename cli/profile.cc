@@ -44,6 +44,11 @@ void profile(const ProfileOptions& options, int& exit_code) {
     throw Error(Status::invalid(
         "line: begins with bwd; fwd is allowed, as the steps by hand are a forward's; write fwd"));
   }
+  if (line.q_lens || line.k_lens || line.k_used || line.page) {
+    throw Error(Status::invalid(
+        "line: has q_lens, k_lens, k_used or page; none of them is allowed, as the steps by hand "
+        "take sequences of one length; leave them out, or use bench"));
+  }
   require_device(line.device);
   const int threads = threads_of("--threads", options.threads);
   const auto runs = static_cast<int>(integer_of("--runs", options.runs, 1, 10000));

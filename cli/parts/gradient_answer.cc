@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cli/parts/error.h"
 #include "cli/parts/random.h"
 #include "cli/parts/reference_call.h"
 
@@ -14,44 +15,60 @@ struct Inputs {
   reference::Options options;
 };
 
-// One row of dq; the formulas stand in reference/backward.cc.
-std::vector<double> row_of_dq(const Inputs& in, const reference::Attention& exact, double dlse,
-                              std::int64_t b, std::int64_t h, std::int64_t row) {
+struct RowOfDq {
+  std::vector<double> dq;
+  double size = 0.0;  // the largest sum of what could cancel in one of them
+};
+
+// The formulas stand in reference/backward.cc.
+RowOfDq row_of_dq(const Inputs& in, const reference::Attention& exact, double dlse, std::int64_t b,
+                  std::int64_t h, std::int64_t row) {
   const reference::Row forward = exact.row(b, h, row);
   const reference::Sequence s = exact.sequence(b);
   const auto dout = [&](std::int64_t i) { return in.dout.at(s.q_batch, s.q_row + row, h, i); };
-  double delta = -dlse;
+  double delta = -dlse, delta_size = std::abs(dlse);
   for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
     delta += dout(i) * forward.o[static_cast<std::size_t>(i)];
+    delta_size += std::abs(dout(i) * forward.o[static_cast<std::size_t>(i)]);
   }
-  std::vector<double> dq(static_cast<std::size_t>(in.q.shape[3]), 0.0);
+  std::vector<double> dq(static_cast<std::size_t>(in.q.shape[3]), 0.0), size = dq;
   for (const auto& logit : exact.logits(reference::Format::float64, b, h, row)) {
     const reference::Pair& at = logit.pair;
-    double dp = 0.0;
+    double dp = 0.0, dp_size = 0.0;
     if (in.options.dropout.p == 0.0 || kept(in.options.dropout, b, h, row, at.col)) {
       for (std::int64_t i = 0; i < in.v.shape[3]; ++i) {
-        dp += dout(i) * in.v.at(s.k_batch, s.k_row + at.col, at.h_kv, i);
+        const double product = dout(i) * in.v.at(s.k_batch, s.k_row + at.col, at.h_kv, i);
+        dp += product, dp_size += std::abs(product);
       }
-      dp /= 1.0 - in.options.dropout.p;
+      dp /= 1.0 - in.options.dropout.p, dp_size /= 1.0 - in.options.dropout.p;
     }
-    double ds = std::exp(logit.s - forward.lse) * (dp - delta);
+    const double p = std::exp(logit.s - forward.lse);
+    double ds = p * (dp - delta), ds_size = p * (dp_size + delta_size);
     if (exact.score()) {
       double slope = 0.0;
       for (const auto& [variable, rate] : exact.score()->score_tangent(at)) {
         if (!variable.array) slope += rate;
       }
-      ds *= slope;
+      ds *= slope, ds_size *= std::abs(slope);
     }
     for (std::size_t i = 0; i < dq.size(); ++i) {
-      dq[i] += exact.scale() * ds *
-               in.k.at(s.k_batch, s.k_row + at.col, at.h_kv, static_cast<std::int64_t>(i));
+      const double key =
+          in.k.at(s.k_batch, s.k_row + at.col, at.h_kv, static_cast<std::int64_t>(i));
+      dq[i] += exact.scale() * ds * key;
+      size[i] += std::abs(exact.scale() * ds_size * key);
     }
   }
-  return dq;
+  const double largest = size.empty() ? 0.0 : *std::max_element(size.begin(), size.end());
+  return {dq, std::isfinite(largest) ? largest : 0.0};
 }
 
 struct Sum {
-  double value = 0.0, size = 0.0;
+  double value = 0.0, size = 0.0, factors = 0.0;
+};
+
+// What is off by rounding: a share of what a sum is made of, and of each number `least`.
+struct Rounding {
+  double share, least;
 };
 
 // Over one head of (b, s, h, d) tensors; `size` adds up what could cancel.
@@ -62,13 +79,20 @@ void add_products(const reference::Tensor& x, const reference::Tensor& y, std::i
       const double product = x.at(b, s, h, i) * y.at(b, s, h, i);
       sum.value += product;
       sum.size += std::abs(product);
+      sum.factors += std::abs(x.at(b, s, h, i));
     }
   }
 }
 
 // Whether sum over the group's query heads of <x, y> equals <z, w> of the key/value head.
 bool add_up(const reference::Tensor& x, const reference::Tensor& y, const reference::Tensor& z,
-            const reference::Tensor& w, double tolerance) {
+            const reference::Tensor& w, const Rounding& rounding) {
+  const auto differ = [&](const Sum& a, const Sum& c) {
+    if (std::isnan(a.value) && std::isnan(c.value)) return false;
+    const double allowed =
+        rounding.share * (a.size + c.size) + rounding.least * (a.factors + c.factors);
+    return !(std::abs(a.value - c.value) <= allowed);
+  };
   const std::int64_t group = z.shape[2] == 0 ? 1 : x.shape[2] / z.shape[2];
   // Of each sequence; of all together where only one side is packed.
   const bool apart = x.shape[0] == z.shape[0];
@@ -80,12 +104,9 @@ bool add_up(const reference::Tensor& x, const reference::Tensor& y, const refere
         add_products(x, y, b, h * group + g, queries);
       }
       if (b < z.shape[0]) add_products(z, w, b, h, keys);
-      const double allowed = tolerance * (queries.size + keys.size);
-      if (apart && !(std::abs(queries.value - keys.value) <= allowed)) return false;
+      if (apart && differ(queries, keys)) return false;
     }
-    if (!(std::abs(queries.value - keys.value) <= tolerance * (queries.size + keys.size))) {
-      return false;
-    }
+    if (differ(queries, keys)) return false;
   }
   return true;
 }
@@ -98,6 +119,30 @@ double tolerance_of(DType dtype) {
       return 1e-3;
     default:
       return 1e-5;
+  }
+}
+
+// Of sums that cancel, a share of what they are made of: the rounding of 16 terms, or that of o.
+double rounding_of(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return 0x1p-8;
+    case DType::float16:
+      return 0x1p-11;
+    default:
+      return 0x1p-20;
+  }
+}
+
+// The distance of the smallest numbers.
+double least_of(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return 0x1p-133;
+    case DType::float16:
+      return 0x1p-24;
+    default:
+      return 0x1p-149;
   }
 }
 
@@ -114,7 +159,7 @@ Answer check_gradients(const Case& made, std::int64_t rows) {
   std::vector<double> through_lse;
   if (backward.dlse.given()) through_lse = reference_tensor(backward.dlse).data;
   const double tolerance = tolerance_of(made.q.dtype);
-  double largest = 0.0;
+  double largest = 0.0, size = 0.0;
   Random random(7);
   const std::int64_t all = dq.shape[0] * dq.shape[1] * dq.shape[2];
   answer.rows = std::min(rows, all);
@@ -128,17 +173,18 @@ Answer check_gradients(const Case& made, std::int64_t rows) {
     std::int64_t sequence = b;
     while (row >= exact.sequence(sequence).q_row + exact.sequence(sequence).s_q) ++sequence;
     const std::int64_t first = exact.sequence(sequence).q_row;
-    const std::vector<double> wanted = row_of_dq(in, exact, dlse, sequence, h, row - first);
+    const RowOfDq wanted = row_of_dq(in, exact, dlse, sequence, h, row - first);
     for (std::int64_t j = 0; j < dq.shape[3]; ++j) {
-      const double want = wanted[static_cast<std::size_t>(j)];
-      const double difference = std::abs(dq.at(b, row, h, j) - want);
-      answer.error = std::isnan(difference) ? INFINITY : std::max(answer.error, difference);
-      largest = std::max(largest, std::abs(want));
+      const double want = wanted.dq[static_cast<std::size_t>(j)];
+      answer.error = larger_error(answer.error, error_of(dq.at(b, row, h, j), want));
+      if (std::isfinite(want)) largest = std::max(largest, std::abs(want));
     }
+    size = std::max(size, wanted.size);
   }
   answer.relative = largest > 0.0 ? answer.error / largest : answer.error;
-  answer.allowed = tolerance * largest;
-  if (!add_up(in.q, dq, in.k, dk, tolerance) || !add_up(o, in.dout, in.v, dv, tolerance)) {
+  answer.allowed = tolerance * largest + rounding_of(made.q.dtype) * size + least_of(made.q.dtype);
+  const Rounding rounding{tolerance, least_of(made.q.dtype)};
+  if (!add_up(in.q, dq, in.k, dk, rounding) || !add_up(o, in.dout, in.v, dv, rounding)) {
     answer.error = INFINITY;
   }
   return answer;

@@ -109,9 +109,10 @@ Status dropout(const Dropout& dropout) {
                            "; 0 <= p < 1 is allowed; pass the share of weights to drop");
   }
   for (const auto& [argument, origin] : {std::pair{"row0", dropout.row0}, {"col0", dropout.col0}}) {
-    if (origin < 0 || origin % 16 != 0) {
+    constexpr std::int64_t largest = std::int64_t{1} << 60;
+    if (origin < 0 || origin > largest || origin % 16 != 0) {
       return Status::invalid(std::string("dropout: ") + argument + " = " + std::to_string(origin) +
-                             "; multiples of 16 from 0 on are allowed; cut chunks at such places");
+                             "; multiples of 16 from 0 to 2^60 are allowed; cut chunks there");
     }
   }
   return {};

@@ -34,7 +34,7 @@ void GradientStep<F>::add_to_sums(int r) {
   RowSums& row = tile_.sums_[first_ + r];
   row.raise(F::reduce_max(most));
   const vec m = F::set1(real(row.most));
-  vec sum{}, product{};
+  vec sum{}, product{}, size{};
   for (int j = from_; j < stop_; j += lanes) {
     const vec logit = F::keep_lanes(F::load(s + j), 0, keys - j), dp_of = F::load(dp + j);
     const auto hidden = logit == nothing;
@@ -47,9 +47,11 @@ void GradientStep<F>::add_to_sums(int r) {
     }
     sum += p;
     product = F::fma(p, gradient, product);
+    size = F::fma(p, F::max(gradient, -gradient), size);
   }
   row.sum += F::reduce_add(sum);
   row.product += F::reduce_add(product);
+  row.size += F::reduce_add(size);
 }
 
 template <class F>

@@ -2,20 +2,23 @@
 
 /// sum of o dout over a row, in float64: its error would be in every dS of the row alike, and not
 /// average out of sums over keys. Where o is 0, dout has no say (it may be NaN where a row saw no
-/// key).
+/// key). `size` = sum |o dout|.
 template <class F>
-double row_delta(const typename F::real* o, const typename F::real* dout, std::int64_t columns) {
+double row_delta(const typename F::real* o, const typename F::real* dout, std::int64_t columns,
+                 double& size) {
   constexpr int lanes = F::lanes;
-  double sums[lanes] = {};
+  double sums[lanes] = {}, sizes[lanes] = {};
   for (std::int64_t i = 0; i < columns; i += lanes) {
 #pragma GCC unroll 16
     for (int lane = 0; lane < lanes; ++lane) {
       const double product = double(o[i + lane]) * double(dout[i + lane]);
-      sums[lane] += o[i + lane] == 0 ? 0.0 : product;
+      const double counted = o[i + lane] == 0 ? 0.0 : product;
+      sums[lane] += counted;
+      sizes[lane] += counted < 0 ? -counted : counted;
     }
   }
-  double sum = 0.0;
-  for (int lane = 0; lane < lanes; ++lane) sum += sums[lane];
+  double sum = size = 0.0;
+  for (int lane = 0; lane < lanes; ++lane) sum += sums[lane], size += sizes[lane];
   return sum;
 }
 
@@ -48,6 +51,9 @@ class Rows {
     return number(address(call_.dlse, part_.b, part_.sequence->at.q_row + first_ + r, part_.h));
   }
   double sink() const { return number(address(call_.forward.sink, 0, 0, part_.h)); }
+  bool reads_rounded_o() const {
+    return call_.term_count > 0 && call_.forward.q.element_bytes == 2;
+  }
   bool wanting(int r) const;
 
   const BackwardCall& call_;
@@ -57,6 +63,7 @@ class Rows {
   int rows_;
   std::byte* scratch_;
   real *lse_, *log2_sum_, *delta_;
+  double delta_size_[max_tile_rows];  // what could cancel in delta
 };
 
 template <class F>
@@ -89,7 +96,7 @@ void Rows<F>::read() {
                 forward.d_v, 1.0, o, sizes.dv_stride);
     unit_row<F>(address(call_.dout, part_.b, row, part_.h), call_.dout.dtype, call_.dout.d,
                 forward.d_v, 1.0, dout, sizes.dv_stride);
-    delta_[r] = real(row_delta<F>(o, dout, sizes.dv_stride) - dlse(r));
+    delta_[r] = real(row_delta<F>(o, dout, sizes.dv_stride, delta_size_[r]) - dlse(r));
     const real lse = number(address(forward.lse, part_.b, row, part_.h));
     lse_[r] = lse == -F::infinity ? F::infinity : lse;
     log2_sum_[r] = -1;
@@ -100,7 +107,7 @@ template <class F>
 bool Rows<F>::wanting(int r) const {
   const real size = lse_[r] < 0 ? -lse_[r] : lse_[r];
   if (!(size < F::infinity)) return false;
-  return size >= large_lse || (call_.term_count > 0 && call_.forward.q.element_bytes == 2);
+  return size >= large_lse || reads_rounded_o();
 }
 
 template <class F>
@@ -118,16 +125,21 @@ void Rows<F>::refine() {
   KeyTile<F> tile(call_, head - forward.wave.first_head, 0, thread_);
   tile.want_sums(first_, rows_, sums);
   add_head<F>(tile, part_.h % forward.group, call_, scratch_);
-  // The forward rounds lse, and before that as its dtype allows.
-  const double relative = sizeof(real) == 8 ? 0x1p-51 : 0x1p-22;
-  const double absolute = forward.q.dtype == DType::bfloat16  ? 0x1p-11
-                          : forward.q.dtype == DType::float16 ? 0x1p-14
-                                                              : 0.0;
+  // The forward rounds lse, and before that as its dtype allows: o and, there, weights too.
+  const DType dtype = forward.q.dtype;
+  const double relative = sizeof(real) == 8 ? 0x1p-51 : 0x1.8p-23;
+  const double absolute = dtype == DType::bfloat16  ? 0x1p-11
+                          : dtype == DType::float16 ? 0x1p-14
+                                                    : 0.0;
+  const double of_rounding = dtype == DType::bfloat16 ? 0x1p-8 : 0x1p-11;
   for (int r = 0; r < rows_; ++r) {
     if (!wanting(r) || !sums[r].are_all_of(lse_[r], relative, absolute)) continue;
     lse_[r] = real(sums[r].most);
     log2_sum_[r] = real(__builtin_log2(sums[r].sum));
-    delta_[r] = real(sums[r].product / sums[r].sum - dlse(r));
+    if (!reads_rounded_o()) continue;
+    const double own = sums[r].product / sums[r].sum - dlse(r), apart = own - delta_[r];
+    const double allowed = of_rounding * (delta_size_[r] + sums[r].size / sums[r].sum);
+    if (-allowed <= apart && apart <= allowed) delta_[r] = real(own);
   }
 }
 

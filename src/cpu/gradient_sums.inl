@@ -8,12 +8,14 @@ struct RowSums {
   double most = -__builtin_huge_val();  // m: the largest logit so far
   double sum = 0.0;                     // sum e^(S - m)
   double product = 0.0;                 // sum e^(S - m) dP
+  double size = 0.0;                    // sum e^(S - m) |dP|
 
   void raise(double to) {
     if (!(to > most)) return;
     const double alpha = sum == 0.0 ? 0.0 : __builtin_exp(most - to);
     sum *= alpha;
     product *= alpha;
+    size *= alpha;
     most = to;
   }
 

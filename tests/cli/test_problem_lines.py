@@ -168,8 +168,8 @@ def test_learn_shows_a_nan_and_fails(onepass):
 
 @pytest.mark.parametrize("verb", ("bench", "profile"))
 def test_wrong_answers_fail(onepass, verb):
-    """The library's scale is a float32 here and overflows; the reference's does not."""
-    result = onepass(verb, "fwd f32 s=8 scale=1e300", "--runs", 1)
+    """The library's score is made in float32 here and overflows; the reference's does not."""
+    result = onepass(verb, 'fwd f32 s=8 score="s * 1e30 * 1e30 * 1e-30 * 1e-30"', "--runs", 1)
     assert result.returncode == 1 and "nan" in result.stdout
     assert "onepass: answer: error nan to float64; up to " in result.stderr
 
@@ -189,3 +189,10 @@ def test_help_and_version(onepass):
     for verb in ("run", "bench", "profile", "explain", "generate", "demo"):
         result = onepass(verb, "--help")
         assert result.returncode == 0 and result.stderr == "" and "--threads" in result.stdout
+
+
+@pytest.mark.parametrize("line", ["bwd f32 s=8 mask=row==col", "bwd f32 b=2 s=8 k_used=[1,1]",
+                                  "bwd f32 s=8 scale=1e-45", "fwd bf16 b=1 h=1 s=1/2 d=64"])
+def test_answers_that_cancel_or_are_few_are_right(onepass, line):
+    result = onepass("bench", line, "--runs", 1)
+    assert result.returncode == 0, result.stderr

@@ -90,6 +90,8 @@ const std::vector<Bad> bad_calls = {
     {"DropoutOne", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = 1.0; }},
     {"DropoutNan", invalid, "dropout: ", [](Call& c) { c.options.dropout.p = nan; }},
     {"DropoutOrigin", invalid, "dropout: row0", [](Call& c) { c.options.dropout.row0 = 8; }},
+    {"DropoutFarOrigin", invalid, "dropout: col0",
+     [](Call& c) { c.options.dropout.col0 = INT64_MAX - 15; }},
     {"StartShape", invalid, "q_start: ",
      [](Call& c) { c.options.q_start = TensorView(c.starts.data(), DType::int64, {1}); }},
     {"StartDtype", Code::type_error,

@@ -115,6 +115,27 @@ def test_keys_in_use():
         np.testing.assert_allclose(out[b], reference.attention(*one, mask="causal")[0], atol=1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "logit", "score"),
+                         [(np.float32, 1e3, ""), (np.float32, 64.0, ""), (np.float64, 1e3, ""),
+                          (bfloat16, 8.0, "s + z[h] * col")])
+def test_a_chunk_of_merged_rows_counts_the_keys_that_are_not_here(dtype, logit, score):
+    q = np.ones((1, 1, 1, 1), dtype)
+    k = np.array([logit, logit, logit + np.log(2 * 2.0**-12)], dtype).reshape(1, 3, 1, 1)
+    v = np.array([1, -1, 1024], dtype).reshape(1, 3, 1, 1)
+    dout = np.ones((1, 1, 1, 1), np.float64 if dtype == np.float64 else np.float32)
+    keywords = {"scale": 1.0, "score": score} if score else {"scale": 1.0}
+    if score:
+        keywords["args"] = {"z": np.zeros(1, np.float32)}
+    parts = [onepass.attention(q, k[:, c], v[:, c], return_lse=True, out_dtype=dout.dtype.name,
+                               k_start=c.start, **keywords) for c in (slice(0, 2), slice(2, 3))]
+    (o, lse), (o_other, lse_other) = parts
+    onepass.merge(o, lse, o_other, lse_other)
+    found = onepass.attention_backward(dout, q, k[:, :2], v[:, :2], o, lse, **keywords)
+    wanted = reference.attention_backward(dout, q, k, v, **keywords)
+    worst = np.abs(np.asarray(found[1], np.float64) - np.asarray(wanted[1])[:, :2]).max()
+    assert worst <= (1e-12 if dtype == np.float64 else 5e-3) * np.abs(wanted[1]).max()
+
+
 @pytest.mark.parametrize("row0, col0", [(0, 0), (32, 16)])
 def test_dropout_mask(row0, col0):
     where = dict(offset=1 << 35, row0=row0, col0=col0)
