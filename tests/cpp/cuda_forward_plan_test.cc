@@ -139,8 +139,8 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
   all.dropout.p = 0.1;
   all.sink = TensorView(nullptr, DType::float32, {4}, gpu);
   all.lse = TensorView(nullptr, DType::float32, {2, 4, 9}, gpu);
-  Attention causal, masked, plain;
-  causal.mask = "causal", causal.lse = all.lse;
+  Attention causal, masked, plain, bare;
+  causal.mask = "causal", causal.lse = all.lse, bare.mask = "causal";
   masked.mask = "sink_window(4, 100)";
   for (const auto& [row, dtype, d, options, architecture] :
        {std::tuple{&cuda::forward_generic, DType::float32, 64, &all, "sm_90a"},
@@ -172,6 +172,8 @@ TEST(CudaForwardPlan, SourcesCompileWithoutSpills) {
         {&cuda::forward_sm80, DType::float16, 576, &causal, "sm_90a"},
         {&cuda::forward_sm80, DType::float16, 576, &all, "sm_80"},
         {&cuda::forward_sm80, DType::float32, 64, &causal, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 64, &plain, "sm_80"},
+        {&cuda::forward_sm80, DType::float32, 64, &bare, "sm_90a"},
         {&cuda::forward_sm80, DType::float32, 64, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::float32, 112, &all, "sm_90a"},
         {&cuda::forward_sm80, DType::float32, 128, &causal, "sm_90a"},

@@ -12,9 +12,8 @@ __device__ void multiply_keys(float, Logits& rS, const Reader<QueryTile>& sQ,
   for (int i = 0; i < 4 * row_blocks * key_blocks; ++i) {
     rS[i / (4 * key_blocks)][i / 4 % key_blocks][i % 4] = 0.0f;
   }
-  constexpr int steps = padded_d / 8, unrolled = padded_d <= 64 ? steps : 2;
-#pragma unroll unrolled
-  for (int k = 0; k < steps; ++k) {
+#pragma unroll 2  // more would leave too few registers
+  for (int k = 0; k < padded_d / 8; ++k) {
     unsigned rQ[row_blocks][4];
 #pragma unroll
     for (int row = 0; row < row_blocks; ++row) load_matrices(rQ[row], sQ.address(16 * row, k));
