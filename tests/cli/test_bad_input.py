@@ -237,8 +237,9 @@ def test_instruction_set_that_is_not_here(onepass, qkv):
     check(onepass(*arguments, env={"ONEPASS_ISA": "mmx"}), (2, 3), "ONEPASS_ISA")
 
 
-@pytest.mark.parametrize("lengths", ["q_lens=[5,6] k_lens=[9,2]", "b=2 s=6/12 k_lens=[5,7]",
-                                     "b=2 s=8 k_used=[5,3]", "b=2 s=3/16 k_used=[5,7] page=4 new=2"])
+@pytest.mark.parametrize("lengths", ("q_lens=[5,6] k_lens=[9,2]", "b=2 s=6/12 k_lens=[5,7]",
+                                     "b=2 s=8 k_used=[5,3]",
+                                     "b=2 s=3/16 k_used=[5,7] page=4 new=2"))
 def test_profile_takes_one_length(onepass, lengths):
     result = onepass("profile", f"fwd f32 h=2 {lengths}")
     check(result, 2, "line: has q_lens, k_lens, k_used or page")
