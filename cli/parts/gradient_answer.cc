@@ -111,38 +111,20 @@ bool add_up(const reference::Tensor& x, const reference::Tensor& y, const refere
   return true;
 }
 
-double tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::bfloat16:
-      return 4e-3;
-    case DType::float16:
-      return 1e-3;
-    default:
-      return 1e-5;
-  }
-}
+struct Precision {
+  double tolerance;  // a share of the largest value
+  double rounding;   // of sums that cancel, a share of their terms: 16 roundings, or that of o
+  double least;      // the distance of the smallest numbers
+};
 
-// Of sums that cancel, a share of what they are made of: the rounding of 16 terms, or that of o.
-double rounding_of(DType dtype) {
+Precision precision_of(DType dtype) {
   switch (dtype) {
     case DType::bfloat16:
-      return 0x1p-8;
+      return {4e-3, 0x1p-8, 0x1p-133};
     case DType::float16:
-      return 0x1p-11;
+      return {1e-3, 0x1p-11, 0x1p-24};
     default:
-      return 0x1p-20;
-  }
-}
-
-// The distance of the smallest numbers.
-double least_of(DType dtype) {
-  switch (dtype) {
-    case DType::bfloat16:
-      return 0x1p-133;
-    case DType::float16:
-      return 0x1p-24;
-    default:
-      return 0x1p-149;
+      return {1e-5, 0x1p-20, 0x1p-149};
   }
 }
 
@@ -158,7 +140,7 @@ Answer check_gradients(const Case& made, std::int64_t rows) {
   const reference::Tensor dv = reference_tensor(backward.dv), o = reference_tensor(made.o);
   std::vector<double> through_lse;
   if (backward.dlse.given()) through_lse = reference_tensor(backward.dlse).data;
-  const double tolerance = tolerance_of(made.q.dtype);
+  const Precision precision = precision_of(made.q.dtype);
   double largest = 0.0, size = 0.0;
   Random random(7);
   const std::int64_t all = dq.shape[0] * dq.shape[1] * dq.shape[2];
@@ -182,8 +164,8 @@ Answer check_gradients(const Case& made, std::int64_t rows) {
     size = std::max(size, wanted.size);
   }
   answer.relative = largest > 0.0 ? answer.error / largest : answer.error;
-  answer.allowed = tolerance * largest + rounding_of(made.q.dtype) * size + least_of(made.q.dtype);
-  const Rounding rounding{tolerance, least_of(made.q.dtype)};
+  answer.allowed = precision.tolerance * largest + precision.rounding * size + precision.least;
+  const Rounding rounding{precision.tolerance, precision.least};
   if (!add_up(in.q, dq, in.k, dk, rounding) || !add_up(o, in.dout, in.v, dv, rounding)) {
     answer.error = INFINITY;
   }
