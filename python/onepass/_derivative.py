@@ -1,4 +1,4 @@
-"""Gradients of a score by reverse mode: what arrives at a node is handed down to its operands."""
+"""Gradients of a score by forward mode: each node's value and what moves it."""
 
 import numpy as np
 
@@ -29,34 +29,41 @@ class DifferentiableScore(Expression):
             Of each float array that is read, in its own shape.
         """
         self(names)  # sets `outer`, the scope of the tree
-        self.ds = np.zeros(gradient.shape)
-        self.dargs = {}
+        ds, dargs = np.zeros(gradient.shape), {}
         with np.errstate(all="ignore"):
-            self._down(self.tree, self.outer, {}, gradient)
-        return self.ds, self.dargs
+            for source, slope in self._slopes(self.tree, self.outer, {}).items():
+                moved = np.broadcast_to(times(gradient, slope), gradient.shape)
+                if source is _LOGIT:
+                    ds = ds + moved
+                else:
+                    self._collect(source, moved, dargs)
+        return ds, dargs
 
-    def _down(self, node, scope, bound, gradient):
-        """Hands `gradient`, that of `node`, down.
+    def _slopes(self, node, scope, bound):
+        """d node / d source of each source that moves it: the logit, or a `_Read`.
 
         `bound` holds the parameters of the definition being read: name -> (node, scope, bound) of
         the call's operand; `scope` holds their values.
         """
         if node[0] == "index":
-            return self._down_index(node, scope, bound, gradient)
+            return self._slopes_of_index(node, scope, bound)
         if node[0] == "name":
-            return self._down_name(node, scope, bound, gradient)
+            return self._slopes_of_name(node, scope, bound)
         if node[0] == "call" and node[2] in self.definitions:
-            return self._down_definition(node, scope, bound, gradient)
+            return self._slopes_of_definition(node, scope, bound)
         if self._value(node, scope).dtype.kind != "f":
-            return None  # ints and bools stand still
+            return {}  # ints and bools stand still
         if node[0] == "choose" or node[:1] + node[2:3] == ("call", "where"):
-            condition, a, b = node[2:] if node[0] == "choose" else node[3]
+            condition, *branches = node[2:] if node[0] == "choose" else node[3]
             chosen = self._value(condition, scope)
-            self._down(a, scope, bound, np.where(chosen, gradient, 0.0))
-            return self._down(b, scope, bound, np.where(chosen, 0.0, gradient))
+            a, b = (self._slopes(branch, scope, bound) for branch in branches)
+            sources = dict.fromkeys([*a, *b])
+            return {x: np.where(chosen, a.get(x, 0.0), b.get(x, 0.0)) for x in sources}
+        slopes = {}
         for operand, factor in self._factors(node, scope):
-            self._down(operand, scope, bound, times(gradient, factor))
-        return None
+            for source, slope in self._slopes(operand, scope, bound).items():
+                slopes[source] = slopes.get(source, 0.0) + times(slope, factor)
+        return slopes
 
     def _factors(self, node, scope):
         """(operand, d node / d operand) of a float operator or function."""
@@ -70,43 +77,68 @@ class DifferentiableScore(Expression):
             return [(parts[0], _UNARY[name](x[0]))]
         return list(zip(parts, _BINARY[name](*x)))
 
-    def _down_name(self, node, scope, bound, gradient):
+    def _slopes_of_name(self, node, scope, bound):
         name = node[2]
         if name in bound:
-            self._down(bound[name][0], *bound[name][1:], gradient)
-        elif name == "s":
-            self.ds = self.ds + gradient
-        elif name in self.args:
-            self._collect(name, (), gradient)
-        elif name not in scope:
-            self._down_definition((*node[:3], []), scope, bound, gradient)
+            return self._slopes(bound[name][0], *bound[name][1:])
+        if name == "s":
+            return {_LOGIT: np.float64(1)}
+        if name in self.args:
+            return self._slopes_of_read(name, np.bool_(True), ())
+        if name not in scope:
+            return self._slopes_of_definition((*node[:3], []), scope, bound)
+        return {}
 
-    def _down_definition(self, node, scope, bound, gradient):
+    def _slopes_of_definition(self, node, scope, bound):
         _, _, name, parts = node
         values = [self._node(part, scope) for part in parts]
         ranks = [value.data.ndim if isinstance(value, _Array) else 0 for value in values]
         definition = next(d for d in self.definitions[name] if d.takes(ranks))
         inner = self.outer | dict(zip(definition.parameters, values))
         operands = [(part, scope, bound) for part in parts]
-        self._down(definition.tree, inner, dict(zip(definition.parameters, operands)), gradient)
+        return self._slopes(definition.tree, inner, dict(zip(definition.parameters, operands)))
 
-    def _down_index(self, node, scope, bound, gradient):
+    def _slopes_of_index(self, node, scope, bound):
         name, inner = node[2], bound
         while name in inner:  # a parameter; an operand that is an array is a name
             (_, _, name), _, inner = inner[name]
         array, inside, where = self._places(node, scope)
-        if array.data.size:
-            self._collect(name, where, np.where(inside, gradient, 0.0))
+        return self._slopes_of_read(name, inside, where) if array.data.size else {}
 
-    def _collect(self, name, where, gradient):
+    def _slopes_of_read(self, name, inside, where):
+        if self._data(name).dtype.kind != "f":
+            return {}
+        return {_Read(name, inside, where): np.where(inside, 1.0, 0.0)}
+
+    def _data(self, name):
         argument = self.args[name]
-        data = argument.data if isinstance(argument, _Array) else argument
-        if data.dtype.kind == "f":
-            total = self.dargs.setdefault(name, np.zeros(data.shape))
-            if where:
-                np.add.at(total, tuple(np.broadcast_to(i, gradient.shape) for i in where), gradient)
-            else:
-                total += gradient.sum()
+        return argument.data if isinstance(argument, _Array) else argument
+
+    def _collect(self, read, gradient, dargs):
+        data = self._data(read.name)
+        total = dargs.setdefault(read.name, np.zeros(data.shape))
+        if read.where:
+            places = tuple(np.broadcast_to(i, gradient.shape) for i in read.where)
+            np.add.at(total, places, gradient)
+        else:
+            total += gradient.sum()
+
+
+class _Read:
+    """Which element of a float array each pair reads. Equal reads are one source."""
+
+    def __init__(self, name, inside, where):
+        self.name, self.where = name, where
+        self.key = (name, *((x.shape, x.tobytes()) for x in map(np.asarray, (inside, *where))))
+
+    def __eq__(self, other):
+        return isinstance(other, _Read) and self.key == other.key
+
+    def __hash__(self):
+        return hash(self.key)
+
+
+_LOGIT = "s"
 
 
 def _smaller(x, y):
@@ -116,7 +148,7 @@ def _smaller(x, y):
 
 
 def _quotient(x, y):
-    return 1 / y, -x / (y * y)
+    return 1 / y, -(x / y) / y
 
 
 _UNARY = {

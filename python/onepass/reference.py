@@ -91,7 +91,7 @@ def attention(
             s = np.broadcast_to(score({**names, "s": s}), s.shape)
         seen = np.broadcast_to(mask(names), s.shape) & (s != -np.inf)
         logit = -np.inf if sink is None else float(np.asarray(sink)[head])
-        p, lse[batch, head] = _softmax(np.where(seen, s, -np.inf), logit)
+        p, _, lse[batch, head] = _softmax(np.where(seen, s, -np.inf), logit)
         if dropout:
             p, seen = p / (1 - dropout), seen & keep[batch, head]
         o[batch, :, head] = _weighted_sum(p, seen, v[batch, :, head // group])
@@ -164,7 +164,7 @@ def attention_backward(
             s = np.broadcast_to(score(names), s.shape) if score else s
             seen = np.broadcast_to(seen, s.shape) & (s != -np.inf)
             logit = -np.inf if sink is None else float(np.asarray(sink)[head])
-            p, lse = _softmax(np.where(seen, s, -np.inf), logit)
+            p, p_sink, _ = _softmax(np.where(seen, s, -np.inf), logit)
             kept = seen & keep[batch, head] if dropout else seen
             z = 1 / (1 - dropout)
 
@@ -172,7 +172,6 @@ def attention_backward(
             delta = np.where(seen.any(axis=1), (dout_h * o).sum(axis=1), 0.0)
             dp = np.where(kept, z * (dout_h @ v_h.T), 0.0)
             ds = np.where(seen, p * (dp + (dlse_h - delta)[:, None]), 0.0)
-            p_sink = _sink_weight(logit, np.where(lse == -np.inf, 0.0, lse))
             dsink[head] += times(dlse_h - delta, p_sink).sum()
             if score:
                 ds, found = score.backward(names, ds)
@@ -222,19 +221,17 @@ def _scopes(b, h_q, group, s_q, s_kv, align, q_start, k_start):
 
 
 def _softmax(s, sink):
-    """Weights and ln(sum(exp)) of each row, the sink in both; a row of -inf has weights 0."""
+    """Weights of the keys, weight of the sink and ln(sum(exp)) of each row; an empty row has 0."""
     with np.errstate(all="ignore"):
         top = np.maximum(s.max(axis=1, initial=-np.inf), sink)
         shift = np.where(top == -np.inf, 0.0, top)
         e = np.exp(s - shift[:, None])
-        total = e.sum(axis=1) + _sink_weight(sink, shift)
+        # Beside an infinite sink no finite logit has weight.
+        e_sink = np.where(sink == shift, 1.0, np.exp(sink - shift))
+        total = e.sum(axis=1) + e_sink
         lse = np.where(top == -np.inf, -np.inf, shift + np.log(total))
-        return e / np.where(top == -np.inf, 1.0, total)[:, None], lse
-
-
-def _sink_weight(sink, shift):
-    """exp(sink - shift); beside an infinite sink no finite logit has weight."""
-    return np.where(sink == shift, 1.0, np.exp(sink - shift))
+        total = np.where(top == -np.inf, 1.0, total)
+        return e / total[:, None], e_sink / total, lse
 
 
 def _weighted_sum(p, seen, v):

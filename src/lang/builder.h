@@ -44,6 +44,9 @@ class Builder {
 
   const Node& at(std::int32_t node) const { return program_.nodes[static_cast<std::size_t>(node)]; }
   Type type(std::int32_t node) const { return at(node).type; }
+  const Parameter& parameter_at(std::int32_t node) const {
+    return program_.parameters[static_cast<std::size_t>(at(node).slot)];
+  }
   bool is_zero(std::int32_t node) const;
   bool is_one(std::int32_t node) const;
   std::int32_t size() const { return static_cast<std::int32_t>(program_.nodes.size()); }

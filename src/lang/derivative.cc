@@ -1,5 +1,9 @@
 #include "lang/derivative.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "lang/builder.h"
 #include "lang/compile.h"
 
@@ -98,20 +102,74 @@ class Differentiator {
     return builder_.binary(Op::multiply, a, b);
   }
 
+  // The largest |value| of a node, as far as its form says it; infinity where it does not.
+  double bound(std::int32_t node) {
+    const auto wanted = static_cast<std::size_t>(node);
+    while (bounds_.size() <= wanted) {
+      bounds_.push_back(bound_by_operands(static_cast<std::int32_t>(bounds_.size())));
+    }
+    return bounds_[wanted];
+  }
+
+  double bound_by_operands(std::int32_t which) const {
+    const Node& node = builder_.at(which);
+    const auto of_operand = [&](std::size_t i) {
+      return bounds_[static_cast<std::size_t>(node.operand[i])];
+    };
+    switch (node.op) {
+      case Op::constant:
+        return std::fabs(node.real);
+      case Op::parameter:
+        return std::fabs(builder_.parameter_at(which).real);
+      case Op::to_real:
+        return 0x1p63;
+      case Op::hyperbolic_tangent:
+        return 1.0;
+      case Op::negate:
+      case Op::absolute:
+        return of_operand(0);
+      case Op::add:
+      case Op::subtract:
+        return of_operand(0) + of_operand(1);
+      case Op::multiply:
+        return of_operand(0) * of_operand(1);
+      case Op::select:
+        return std::max(of_operand(1), of_operand(2));
+      default:
+        return std::numeric_limits<double>::infinity();
+    }
+  }
+
+  // Not so of NaN either. Float32 readers take what is beyond their range for infinite.
+  bool surely_finite(std::int32_t node) { return bound(node) <= std::numeric_limits<float>::max(); }
+
+  bool surely_nonzero(std::int32_t node) {
+    const Node& known = builder_.at(builder_.binary(Op::not_equal, node, zero()));
+    return known.op == Op::constant && known.integer != 0;
+  }
+
+  // `change` where `node` is not 0.
+  Change where_nonzero(std::int32_t node, const Change& change) {
+    if (surely_nonzero(node)) return change;
+    const std::int32_t nonzero = builder_.binary(Op::not_equal, node, zero());
+    return {change.value, both(change.guard, nonzero)};
+  }
+
+  // 0 wins over infinity and NaN: beside a slope of 0 nothing moves, however steep the other is.
   Change times(std::int32_t factor, const Change& change) {
     if (change.zero()) return {};
-    return {product(factor, change.value), change.guard};
+    Change out{product(factor, change.value), change.guard};
+    if (!surely_finite(change.value)) out = where_nonzero(factor, out);
+    if (!surely_finite(factor)) out = where_nonzero(change.value, out);
+    return out;
   }
 
   // What does not move adds nothing, beside a divisor of 0 too.
   Change over(const Change& change, std::int32_t divisor) {
     if (change.zero()) return {};
-    const std::int32_t value = builder_.binary(Op::divide, change.value, divisor);
-    if (is_value(divisor)) return {value, change.guard};
-    const std::int32_t moves = builder_.binary(Op::not_equal, change.value, zero());
-    const Node& known = builder_.at(moves);
-    if (known.op == Op::constant && known.integer != 0) return {value, change.guard};
-    return {value, both(change.guard, moves)};
+    const Change out{builder_.binary(Op::divide, change.value, divisor), change.guard};
+    const bool safe = is_value(divisor) && surely_nonzero(divisor);
+    return safe ? out : where_nonzero(change.value, out);
   }
 
   Change minus(const Change& change) {
@@ -204,6 +262,7 @@ class Differentiator {
   std::size_t nodes_;  // of the score; the builder appends the derivative's
   std::int32_t root_;
   std::vector<Change> changes_;
+  std::vector<double> bounds_;  // of the first nodes, as many as were asked for
 };
 
 }  // namespace

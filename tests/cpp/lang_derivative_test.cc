@@ -111,7 +111,8 @@ TEST(LangDerivative, WhatDoesNotMoveAddsNothingBesideAPole) {
        {"sqrt(abs(s) * x[h])", "sqrt(x[h] * s) + s", "sqrt(abs(s) * none) + x[h]",
         "sqrt(s * 0.0) - s", "sqrt(s * s * x[h])", "log(s * x[h])", "s * x[h] / (q - k)",
         "2.0 * sqrt(abs(s * x[h])) - 0.5 * s", "causal ? sqrt(abs(s) * x[h]) : log(x[h] * s)",
-        "softcap(sqrt(abs(s) * x[h]), 2.0)"}) {
+        "softcap(sqrt(abs(s) * x[h]), 2.0)", "softcap(s + 0.5, x[h])", "tanh(s / none - 1.0)",
+        "exp(-1.0 / (s * s * x[h]))"}) {
     const reference::Expression expected(text, reference::Kind::score,
                                          {{"x", array}, {"none", 0.0}});
     const Program score = scored(text, arguments);

@@ -50,7 +50,7 @@ def plain(q, k, v, *, mask="full", score=None, scale=None, args=None, definition
         if score:
             s = np.broadcast_to(score({**names, "s": s.astype(np.float64)}), s.shape)
         s = np.where(mask(names), s, -np.inf).astype(np.float32)
-        p, _ = reference._softmax(s, -np.inf if sink is None else float(sink[head]))
+        p, _, _ = reference._softmax(s, -np.inf if sink is None else float(sink[head]))
         o[batch, :, head] = p.astype(dtype).astype(np.float32) @ v[batch, :, kv]
     return o.astype(dtype)
 

@@ -2,6 +2,7 @@
 references against each other."""
 
 import numpy as np
+import onepass
 import pytest
 from expressions import random_problem
 from numpy.testing import assert_allclose, assert_array_equal
@@ -237,3 +238,81 @@ def test_a_mask_has_no_s(backward):
     q = np.ones((1, 2, 1, 1))
     with pytest.raises(ValueError):
         backward(q, q, q, q, mask="s > 0")
+
+
+def backward_library(dout, q, k, v, dlse=None, **options):
+    """As backward_numpy, of arrays of any one dtype; dlse and dargs are float64 here."""
+    dlse = None if dlse is None else dlse.astype(q.dtype)
+    out, lse = onepass.attention(q, k, v, return_lse=True, **options)
+    found = onepass.attention_backward(
+        dout, q, k, v, out, lse, dlse=dlse, return_args=True, **options
+    )
+    return found if len(found) == 5 else (*found[:3], np.zeros(0), found[3])
+
+
+STEEP = {
+    "softcap(s, c)": {"c": 0.0},
+    "softcap(s, c[h])": {"c": np.array([0.0, 2.0, 1e-300, 0.0])},
+    "softcap(s + x[h], c[0])": {"c": np.zeros(1), "x": np.array([0.5, 0.25, -1.0, 0.0])},
+    "2 * tanh(s / c[h]) * x[h]": {"c": np.zeros(4), "x": np.arange(4.0)},
+    "sqrt(s - s) + x[h]": {"x": np.array([0.0, 0.5, 1.0, -1.0])},
+    "s + x[h] * sqrt(abs(q - k) * x[h])": {"x": np.array([0.0, 0.5, 1.0, 0.0])},
+    "exp(-1 / (x[h] * s * s))": {"x": np.array([0.0, 0.5, 1.0, 0.0])},
+    "1 / (1 + exp(s * c)) + s": {"c": 1e6},
+    "tanh(c[h] * s)": {"c": np.array([np.inf, 1.0, 0.5, np.inf])},
+}
+
+
+@pytest.mark.parametrize("score", STEEP)
+def test_a_slope_of_zero_beside_an_infinite_one(score):
+    """tanh of s / 0 stands still however s moves: 0, as finite differences say, and not NaN."""
+    args, sink = STEEP[score], np.array([0.5, -0.5, 0.0, 1.0])
+    rng = np.random.default_rng(8)
+    q, k, v = (rng.uniform(0.5, 1, size=(1, n, 4, 2)) for n in (5, 7, 7))
+    dout, dlse = rng.normal(size=(1, 5, 4, 2)), rng.normal(size=(1, 4, 5))
+    options = {"score": score, "args": args, "sink": sink}
+    expected = backward_numpy(dout, q, k, v, dlse, **options)
+    for found in (backward_cpp, backward_library):
+        found = found(dout, q, k, v, dlse, **options)
+        for x, y in zip(found[:4], expected):
+            assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+        for name, x in expected[4].items():
+            assert_allclose(found[4][name], x, rtol=1e-9, atol=1e-12, err_msg=name)
+
+    def loss():
+        o, lse = reference.attention(q, k, v, return_lse=True, **options)
+        return (dout * o).sum() + (dlse * lse).sum()
+
+    for array, gradient in ((q, expected[0]), (k, expected[1])):
+        assert np.isfinite(gradient).all()
+        original, direction, step = array.copy(), rng.normal(size=array.shape), 1e-6
+        array[...] = original + step * direction
+        above = loss()
+        array[...] = original - step * direction
+        slope, below = (gradient * direction).sum(), loss()
+        array[...] = original
+        assert_allclose(slope, (above - below) / (2 * step), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", (np.float32, np.float16))
+@pytest.mark.parametrize("score", STEEP)
+def test_a_slope_of_zero_in_fewer_bits(score, dtype):
+    args = {n: np.float32(x) if np.ndim(x) else x for n, x in STEEP[score].items()}
+    rng = np.random.default_rng(8)
+    q, k, v, dout = (rng.uniform(0.5, 1, size=(1, 7, 4, 2)).astype(dtype) for _ in range(4))
+    found = backward_library(dout, q, k, v, score=score, args=args)
+    expected = backward_numpy(dout, q, k, v, score=score, args=args)
+    pairs = [*zip(found[:3], expected), *((found[4][n], x) for n, x in expected[4].items())]
+    for x, y in pairs:
+        close = 1e-5 if dtype == np.float32 else 4e-3
+        assert error(x, y) <= close * max(1.0, np.abs(y).max(initial=0.0))
+
+
+def test_a_sink_beside_huge_logits(backward):
+    """Weights come from differences: ln(sum) itself has no digits left for them."""
+    q, k, v = inputs(1, 4, 6, 1, 1, 2)
+    q[...], k[..., 0], k[..., 1] = 1.0, 2.0**56, 0.0
+    dlse = np.arange(1.0, 5.0).reshape(1, 1, 4)
+    for call in (backward, backward_library):
+        dsink = call(np.zeros(q.shape), q, k, v, dlse, scale=1.0, sink=np.array([2.0**56]))[3]
+        assert_allclose(dsink, [10 / 7], rtol=1e-12)
